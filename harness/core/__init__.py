@@ -1,0 +1,1 @@
+"""Clock, frames, seeding, digests and errors: what every other package may lean on."""

@@ -1,0 +1,71 @@
+"""Recordings of a dataset on the Hugging Face hub, as the bytes that were published.
+
+`datasets` is asked not to decode: its audio decoder needs libraries that a CPU machine often lacks,
+and every other clip of the harness goes through soundfile.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.core.errors import CorpusError
+from harness.workload.manifest import CorpusManifest, HubSource
+from harness.workload.package_index import one_line, quiet
+from harness.workload.recording import Recording
+
+LoadDataset = Callable[..., Any]
+"""`datasets.load_dataset`, or a stand-in with its signature."""
+
+
+def hub_recordings(
+    manifest: CorpusManifest, source: HubSource, load_dataset: LoadDataset | None = None
+) -> Iterator[Recording]:
+    """The first `source.num_clips` recordings of the split, in published order.
+
+    load_dataset: None imports the one of `datasets`, which takes a second.
+
+    Raises: CorpusError if the hub cannot be read or has fewer clips.
+    """
+    num_found = 0
+    for clip_id, data in _published(source, load_dataset):
+        num_found += 1
+        yield Recording(
+            corpus=manifest.corpus,
+            clip_id=clip_id,
+            data=data,
+            source=f"{source.dataset}@{source.revision}: {clip_id}",
+            sha256=None,
+            sample_rate_hz=manifest.sample_rate_hz,
+            duration_s=None,
+            language=manifest.language,
+            kind=manifest.kind.value,
+            licence=manifest.licence,
+        )
+    if num_found < source.num_clips:
+        raise CorpusError(
+            f"dataset {source.dataset}: split {source.split} has {num_found} clips, fewer than "
+            f"num_clips={source.num_clips}: lower it in audio_corpora/{manifest.corpus}.yaml"
+        )
+
+
+def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[tuple[str, bytes]]:
+    import datasets
+
+    load = datasets.load_dataset if load_dataset is None else load_dataset
+    try:
+        with quiet("huggingface_hub"), quiet("datasets"):
+            split = load(
+                source.dataset,
+                source.config,
+                split=source.split,
+                revision=source.revision,
+                streaming=True,
+            )
+            rows = split.cast_column("audio", datasets.Audio(decode=False))
+            for row in rows.take(source.num_clips):
+                yield str(row["id"]), row["audio"]["bytes"]
+    except Exception as error:
+        # The hub's client raises the errors of several HTTP libraries and of a file system on top.
+        raise CorpusError(
+            f"dataset {source.dataset}: the hub cannot be read ({one_line(error)}): check "
+            "the network and HF_ENDPOINT, or leave this corpus out"
+        ) from error

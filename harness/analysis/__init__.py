@@ -1,0 +1,1 @@
+"""Tables in, tables out: from recorded runs to the numbers that figures and claims read."""

@@ -1,0 +1,75 @@
+"""Tables across runs: one row a run, frame or pool sample, with the run's identity beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.diagnosis.verdicts import Recording
+
+Recorded = tuple[dict[str, Any], Recording]
+
+FRAME_COLUMNS = (
+    "session_id",
+    "frame",
+    "release_s",
+    "deadline_s",
+    "latency_s",
+    "tick_wait_s",
+    "missed",
+    "empty",
+    "silent",
+)
+POOL_COLUMNS = ("t_s", "occupancy", "running", "waiting", "paused", "preempted", "preemptions")
+
+
+def variant(summary: dict[str, Any]) -> str:
+    """What a run keeps of its cache, as a label: `unbounded`, or the bound with W and S."""
+    retention = summary["retention"]
+    if retention["window_tokens"] is None:
+        return "unbounded"
+    sinks = f", S={retention['sink_tokens']}" if retention["sink_tokens"] else ""
+    return f"bounded (W={retention['window_tokens']}{sinks})"
+
+
+def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd.DataFrame:
+    """One row a run: verdict.json with its retention flattened, its label and its frame counts.
+
+    frames_offered, frames_answered, frames_empty: null for a run without a recording.
+    """
+    rows = []
+    for summary, recording in runs:
+        retention = {f"retention_{key}": value for key, value in summary["retention"].items()}
+        flat = {key: value for key, value in summary.items() if key != "retention"}
+        frames = None if recording is None else recording.frames
+        counts = {
+            "frames_offered": None if frames is None else len(frames),
+            "frames_answered": None if frames is None else int(frames["latency_s"].notna().sum()),
+            "frames_empty": None if frames is None else int(frames["empty"].sum()),
+        }
+        rows.append({"variant": variant(summary), **retention, **flat, **counts})
+    return pd.DataFrame(rows)
+
+
+def session_frames(recorded: Sequence[Recorded]) -> pd.DataFrame:
+    """Every frame of every run, with the run's variant and digest."""
+    return _stacked([(summary, recording.frames) for summary, recording in recorded], FRAME_COLUMNS)
+
+
+def pool_over_time(recorded: Sequence[Recorded]) -> pd.DataFrame:
+    """Every pool sample of every run, with the run's variant and digest."""
+    return _stacked([(summary, recording.pool) for summary, recording in recorded], POOL_COLUMNS)
+
+
+def _stacked(
+    parts: Sequence[tuple[dict[str, Any], pd.DataFrame]], columns: Sequence[str]
+) -> pd.DataFrame:
+    tables = [
+        table[list(columns)].assign(variant=variant(summary), run_digest=summary["run_digest"])
+        for summary, table in parts
+    ]
+    if not tables:
+        return pd.DataFrame(columns=[*columns, "variant", "run_digest"])
+    return pd.concat(tables, ignore_index=True)

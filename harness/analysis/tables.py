@@ -1,0 +1,37 @@
+"""The tables that figures and claims read: results/tables/<artifact>[_<part>].parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from harness.core.errors import TelemetryError
+from harness.core.files import replacing
+
+Tables = dict[str, pd.DataFrame]
+
+
+def table_path(results: Path, artifact: str, part: str) -> Path:
+    """Where one table of an artifact lies; the part named "" is its summary."""
+    return results / "tables" / (f"{artifact}_{part}.parquet" if part else f"{artifact}.parquet")
+
+
+def write_tables(results: Path, artifact: str, tables: Tables) -> None:
+    """Write an artifact's tables, each atomically. Raises: TelemetryError."""
+    for part, table in tables.items():
+        with replacing(table_path(results, artifact, part)) as partial:
+            table.to_parquet(partial, index=False)
+
+
+def read_tables(results: Path, artifact: str) -> Tables:
+    """Read an artifact's tables by part. Raises: TelemetryError if there is none."""
+    folder = results / "tables"
+    summary = table_path(results, artifact, "")
+    if not summary.exists():
+        raise TelemetryError(
+            f"{summary} is missing: run `make reproduce-all`, or the experiment, first"
+        )
+    parts = {path.stem.removeprefix(f"{artifact}_"): path for path in folder.glob(f"{artifact}_*")}
+    tables = {part: pd.read_parquet(path) for part, path in parts.items()}
+    return {"": pd.read_parquet(summary), **tables}

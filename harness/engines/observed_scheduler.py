@@ -1,0 +1,102 @@
+"""vLLM's own scheduler, with its state published where a stall cannot hide it.
+
+Set as `scheduler_cls`, vLLM's option for this. Scheduling itself is untouched: after each decision
+the numbers are copied to a shared page, and each preemption is appended to a small log.
+Leans on vllm/v1/core/sched/scheduler.py (0.32): `schedule`, `finish_requests`, `_preempt_request`,
+the queues `running`, `waiting`, `kv_holding_waiting` and `num_waiting_for_streaming_input`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.request import RequestStatus
+
+from harness.core.files import write_json
+from harness.core.pool_state import PoolState, PoolStatePage
+from harness.vllm_plugin.self_check import inspect_scheduler
+
+CONFIG_KEY = "harness_observer_dir"
+STATE_PAGE = "pool_state.page"
+PREEMPTION_LOG = "preemptions.jsonl"
+BOUND_REPORT = "bound.json"
+
+
+class _Observer:
+    """Mixin over a vLLM scheduler; `additional_config[CONFIG_KEY]` names the directory to write."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        directory = Path(self.vllm_config.additional_config[CONFIG_KEY])  # type: ignore[attr-defined]
+        self._page = PoolStatePage(directory / STATE_PAGE)
+        self._preemption_log = directory / PREEMPTION_LOG
+        self._num_steps = 0
+        self._num_preemptions = 0
+        self._num_scheduled_tokens = 0
+        write_json(directory / BOUND_REPORT, inspect_scheduler(self).as_dict())
+        self._publish()
+
+    def schedule(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().schedule(*args, **kwargs)  # type: ignore[misc]
+        self._num_steps += 1
+        self._num_scheduled_tokens += output.total_num_scheduled_tokens
+        self._publish()
+        return output
+
+    def finish_requests(self, *args: Any, **kwargs: Any) -> Any:
+        finished = super().finish_requests(*args, **kwargs)  # type: ignore[misc]
+        self._publish()
+        return finished
+
+    def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
+        # Sessions pause and requests end here, and no further step may follow.
+        outputs = super().update_from_output(*args, **kwargs)  # type: ignore[misc]
+        self._publish()
+        return outputs
+
+    def _preempt_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        self._num_preemptions += 1
+        entry = {
+            "t_s": time.monotonic(),
+            "request_id": request.request_id,
+            "num_computed_tokens": request.num_computed_tokens,
+        }
+        with self._preemption_log.open("a") as log:
+            log.write(json.dumps(entry) + "\n")
+        return super()._preempt_request(request, *args, **kwargs)  # type: ignore[misc]
+
+    def _publish(self) -> None:
+        pool = self.kv_cache_manager.block_pool  # type: ignore[attr-defined]
+        # One block is vLLM's null block, which no request can hold.
+        total = pool.num_gpu_blocks - 1
+        waiting = self.waiting  # type: ignore[attr-defined]
+        num_queued = len(waiting) + len(self.kv_holding_waiting)  # type: ignore[attr-defined]
+        num_paused = self.num_waiting_for_streaming_input  # type: ignore[attr-defined]
+        preempted = sum(request.status == RequestStatus.PREEMPTED for request in waiting)
+        self._page.write(
+            PoolState(
+                stamp_s=time.monotonic(),
+                total_blocks=total,
+                used_blocks=total - pool.get_num_free_blocks(),
+                num_running=len(self.running),  # type: ignore[attr-defined]
+                num_waiting=num_queued - num_paused,
+                num_paused=num_paused,
+                num_preempted_waiting=preempted,
+                num_preemptions=self._num_preemptions,
+                num_steps=self._num_steps,
+                num_scheduled_tokens=self._num_scheduled_tokens,
+            )
+        )
+
+
+class ObservedScheduler(_Observer, Scheduler):  # type: ignore[misc]
+    """vLLM's synchronous scheduler, observed."""
+
+
+class ObservedAsyncScheduler(_Observer, AsyncScheduler):  # type: ignore[misc]
+    """vLLM's asynchronous scheduler (the default on CUDA), observed."""

@@ -1,0 +1,156 @@
+"""Every run in a process of its own, so that nothing of one engine leaks into the next.
+
+A fork server (Python's own) imports vLLM once; each run forks from it in milliseconds, makes itself
+a process group, and is watched: a run that does not start, stops reporting or is killed ends here
+as an `Outcome`, not as a traceback. Ctrl-C reaches only the parent, which asks the run to stop and
+waits until its recording is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from harness.config import EngineKind, RunConfig
+from harness.core.errors import HarnessError
+from harness.experiments.live_run import Progress, Report, replay_run
+
+LOG_NAME = "engine.log"
+POLL_S = 0.2
+STOP_GRACE_S = 15.0
+# A run that reports twice a second and has been quiet for this long is stuck.
+QUIET_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run's process ended.
+
+    reached_horizon: the replay went to its end (the engine may have died on the way).
+    failure: what a person needs to know if the run did not start or did not end by itself.
+    """
+
+    reached_horizon: bool
+    failure: str | None = None
+
+
+class RunProcesses:
+    """Starts and watches run processes; keeps one fork server for all of them."""
+
+    def __init__(self, engine: EngineKind) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        if engine is EngineKind.vllm:
+            self._context.set_forkserver_preload(["harness.experiments.vllm_preload"])
+
+    def run(self, run: RunConfig, directory: Path, cache: Path, watch: Report) -> Outcome:
+        """Run in a fresh process until it ends, fails, hangs or Ctrl-C.
+
+        Raises: KeyboardInterrupt, after the run has written what it recorded.
+        """
+        reader, writer = self._context.Pipe(duplex=False)
+        process = self._context.Process(
+            target=_child, args=(run, directory, cache, writer), name=f"run-{run.digest}"
+        )
+        process.start()
+        writer.close()
+        try:
+            return _watch(run, process, reader, watch)
+        except KeyboardInterrupt:
+            _signal(process.pid, signal.SIGTERM)
+            process.join(STOP_GRACE_S)
+            raise
+        finally:
+            _kill_group(process.pid)
+            process.join()
+            reader.close()
+
+
+def _watch(
+    run: RunConfig,
+    process: multiprocessing.process.BaseProcess,
+    reader: Connection,
+    watch: Report,
+) -> Outcome:
+    started = heard = time.monotonic()
+    phase = "starting"
+    while True:
+        message: Progress | Outcome | None = None
+        if reader.poll(POLL_S):
+            with contextlib.suppress(EOFError):
+                message = reader.recv()
+        now = time.monotonic()
+        if isinstance(message, Outcome):
+            return message
+        if isinstance(message, Progress):
+            heard, phase = now, message.phase
+            watch(message)
+        elif not process.is_alive():
+            return Outcome(reached_horizon=False, failure=_death(process.exitcode))
+        elif phase == "starting" and now - started > run.engine.startup_timeout_s:
+            failure = (
+                f"the engine was not up after engine.startup_timeout_s="
+                f"{run.engine.startup_timeout_s:g}: raise it, or see {LOG_NAME}"
+            )
+            return Outcome(reached_horizon=False, failure=failure)
+        elif phase != "starting" and now - heard > QUIET_TIMEOUT_S:
+            failure = f"the run's process stopped reporting for {QUIET_TIMEOUT_S:g} s"
+            return Outcome(reached_horizon=False, failure=failure)
+
+
+def _death(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        return f"the run's process was killed by {signal.Signals(-exitcode).name}"
+    return f"the run's process ended with exit code {exitcode}: see {LOG_NAME}"
+
+
+def _child(run: RunConfig, directory: Path, cache: Path, writer: Connection) -> None:
+    os.setsid()
+    log = os.open(directory / LOG_NAME, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log, stream.fileno())
+
+    def report(progress: Progress) -> None:
+        # A parent that is gone no longer listens; the run then ends by itself.
+        with contextlib.suppress(OSError):
+            writer.send(progress)
+
+    try:
+        asyncio.run(_until_terminated(run, directory, cache, report))
+        outcome = Outcome(reached_horizon=True)
+    except asyncio.CancelledError:
+        outcome = Outcome(reached_horizon=False, failure="interrupted")
+    except HarnessError as error:
+        outcome = Outcome(reached_horizon=False, failure=str(error))
+    with contextlib.suppress(OSError):
+        writer.send(outcome)
+    writer.close()
+
+
+async def _until_terminated(run: RunConfig, directory: Path, cache: Path, report: Report) -> None:
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    # Not loop.add_signal_handler: its wake-up pipe is inherited by the forked engine core, and a
+    # signal to that process would then cancel this one.
+    signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
+    await replay_run(run, directory, cache, report)
+
+
+def _signal(pid: int | None, number: signal.Signals) -> None:
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _kill_group(pid: int | None) -> None:
+    """End the engine core and whatever else a run has left behind."""
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)

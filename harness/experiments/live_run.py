@@ -1,0 +1,129 @@
+"""One run inside its own process: start the engine, replay the schedule, write what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from harness.config import EngineKind, RunConfig
+from harness.core import clock
+from harness.engines.base import Engine
+from harness.replay.replayer import Replayer
+from harness.telemetry.recorder import Recorder
+from harness.telemetry.sampler import sample_pool, sampling_interval_s
+from harness.telemetry.schemas import SCHEDULE
+from harness.workload.corpus import load_corpus
+from harness.workload.schedule import draw_run_streams
+from harness.workload.streams import AudioStream
+
+# Between "the engine is warm" and the first release: time to settle, and for the sampler to begin.
+LEAD_S = 0.5
+REPORT_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a watching person sees of a run.
+
+    phase: starting | replaying.
+    elapsed_s: since the first release.
+    num_released, num_tokens: frames handed over, tokens received.
+    occupancy: of the KV pool, None before the first reading.
+    """
+
+    phase: str
+    elapsed_s: float = 0.0
+    num_released: int = 0
+    num_tokens: int = 0
+    occupancy: float | None = None
+    num_waiting: int = 0
+
+
+Report = Callable[[Progress], None]
+
+
+def build_engine(run: RunConfig, directory: Path, cache: Path) -> Engine:
+    """The engine that a configuration asks for, not started."""
+    if run.engine.kind is EngineKind.echo:
+        from harness.engines.echo import EchoEngine
+
+        return EchoEngine()
+    from harness.engines.vllm_live import VllmEngine
+
+    return VllmEngine(run, observer_dir=directory, cache=cache)
+
+
+async def replay_run(run: RunConfig, directory: Path, cache: Path, report: Report) -> None:
+    """Run to the horizon, or to cancellation or the engine's death, and write the recording.
+
+    Raises: EngineError if the engine did not start; CorpusError; TelemetryError.
+    """
+    report(Progress(phase="starting"))
+    engine = build_engine(run, directory, cache)
+    try:
+        # Before anything that starts threads: the engine core is forked from this process.
+        await engine.start()
+        clips = load_corpus(
+            run.workload.corpora,
+            cache_dir=cache / "corpora",
+            sample_rate_hz=run.model.sample_rate_hz,
+        )
+        schedule = SCHEDULE.read(directory)
+        streams = draw_run_streams(run, clips)
+        await record_replay(run, engine, schedule, streams, directory, report)
+    finally:
+        await engine.stop()
+
+
+async def record_replay(
+    run: RunConfig,
+    engine: Engine,
+    schedule: pd.DataFrame,
+    streams: Sequence[AudioStream],
+    directory: Path,
+    report: Report,
+) -> None:
+    """Replay into a started engine; the recording is written whatever ends it."""
+    budget_s = run.model.frame_budget_s
+    recorder = Recorder(schedule, frame_budget_s=budget_s)
+    replayer = Replayer(schedule, streams, engine, recorder, frame_budget_s=budget_s)
+    start_s = clock.now() + LEAD_S
+    helpers = [
+        asyncio.create_task(
+            sample_pool(engine.pool, recorder, interval_s=sampling_interval_s(budget_s))
+        ),
+        asyncio.create_task(_report_progress(recorder, start_s, report)),
+    ]
+    try:
+        await replayer.run(start_s, hang_timeout_s=max(run.engine.hang_timeout_s, 3 * budget_s))
+    except asyncio.CancelledError:
+        recorder.event("interrupted", clock.now(), None, "stopped from outside")
+        raise
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        # Ending the sessions frees blocks, which would read as a recovery: sampling ends before.
+        await asyncio.gather(*helpers, return_exceptions=True)
+        await replayer.close()
+        recorder.preemptions(engine.preemptions())
+        recorder.write(directory, run.diagnosis)
+
+
+async def _report_progress(recorder: Recorder, start_s: float, report: Report) -> None:
+    while True:
+        pool = recorder.latest_pool
+        report(
+            Progress(
+                phase="replaying",
+                elapsed_s=max(0.0, clock.now() - start_s),
+                num_released=recorder.num_released,
+                num_tokens=recorder.num_tokens,
+                occupancy=pool.occupancy if pool else None,
+                num_waiting=pool.num_waiting if pool else 0,
+            )
+        )
+        await asyncio.sleep(REPORT_INTERVAL_S)

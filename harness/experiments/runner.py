@@ -1,0 +1,173 @@
+"""From a configuration to a finished run directory, once.
+
+    results/runs/<experiment>/<digest>/
+        config.yaml provenance.json schedule.parquet    written before the run
+        frames.parquet pool.parquet events.parquet      what happened
+        verdict.json DONE                               last
+
+A directory with DONE is never run again. Without it, whatever lies there is from a run that was cut
+short or failed: its verdict.json says so, and the next call starts it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from harness.capacity import check_capacity
+from harness.config import EngineKind, Paths, RunConfig
+from harness.core.digests import plain
+from harness.core.errors import TelemetryError
+from harness.core.files import write_json, write_text
+from harness.diagnosis.summary import summarise, unserved
+from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
+from harness.experiments.isolation import Outcome, RunProcesses
+from harness.experiments.live_run import Report
+from harness.models.front_ends import check_is_served
+from harness.telemetry import schemas
+from harness.telemetry.provenance import provenance
+from harness.workload.corpus import load_corpus
+from harness.workload.schedule import build_schedule, draw_run_streams
+
+DONE = "DONE"
+VERDICT = "verdict.json"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """A run directory and what verdict.json says of it."""
+
+    run: RunConfig
+    directory: Path
+    summary: dict[str, Any]
+    was_cached: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of the run."""
+        return Verdict[self.summary["verdict"]]
+
+    def recording(self) -> Recording | None:
+        """The recorded tables; None if the engine never came up. Raises: TelemetryError if torn."""
+        recorded = (self.directory / f"{schemas.FRAMES.name}.parquet").exists()
+        return read_recording(self.directory) if recorded else None
+
+
+def read_recording(directory: Path) -> Recording:
+    """Read a run directory's tables. Raises: TelemetryError."""
+    return Recording(
+        frames=schemas.FRAMES.read(directory),
+        pool=schemas.POOL.read(directory),
+        events=schemas.EVENTS.read(directory),
+        schedule=schemas.SCHEDULE.read(directory),
+    )
+
+
+def check(run: RunConfig) -> None:
+    """Refuse a run that cannot work, before anything is written or started.
+
+    Raises: ConfigError or PoolExhausted.
+    """
+    check_capacity(run)
+    if run.engine.kind is EngineKind.vllm:
+        check_is_served(run.model)
+
+
+class Runner:
+    """Runs configurations one after the other, skipping finished ones.
+
+    processes: shared by all runs, so that the fork server starts once.
+    """
+
+    def __init__(self, paths: Paths, processes: RunProcesses, *, rerun: bool = False) -> None:
+        self._paths = paths
+        self._processes = processes
+        self._rerun = rerun
+
+    def directory(self, run: RunConfig) -> Path:
+        """Where a run's results lie."""
+        return self._paths.results / "runs" / run.experiment / run.digest
+
+    def run(self, run: RunConfig, watch: Report) -> FinishedRun:
+        """Run it, or read what an equal configuration left.
+
+        Raises: CorpusError before anything is written; TelemetryError if the results directory
+        cannot be written or another process is at this run; KeyboardInterrupt after the cut run has
+        been recorded as such.
+        """
+        directory = self.directory(run)
+        if (directory / DONE).exists() and not self._rerun:
+            summary = json.loads((directory / VERDICT).read_text())
+            return FinishedRun(run=run, directory=directory, summary=summary, was_cached=True)
+        clips = load_corpus(
+            run.workload.corpora,
+            cache_dir=self._paths.cache / "corpora",
+            sample_rate_hz=run.model.sample_rate_hz,
+        )
+        schedule = build_schedule(run, draw_run_streams(run, clips))
+        with _exclusively(directory):
+            _clear(directory)
+            write_text(directory / "config.yaml", yaml.safe_dump(plain(run), sort_keys=False))
+            origin = provenance(run, command=sys.argv, evidence=run.evidence)
+            write_json(directory / "provenance.json", origin)
+            schemas.SCHEDULE.write(schedule, directory)
+            try:
+                outcome = self._processes.run(run, directory, self._paths.cache, watch)
+            except KeyboardInterrupt:
+                _conclude(run, directory, Outcome(reached_horizon=False, failure="interrupted"))
+                raise
+            summary = _conclude(run, directory, outcome)
+        return FinishedRun(run=run, directory=directory, summary=summary, was_cached=False)
+
+
+def _conclude(run: RunConfig, directory: Path, outcome: Outcome) -> dict[str, Any]:
+    """Judge what is on disk, write the verdict, and DONE if the run went to its end."""
+    try:
+        summary = summarise(run, read_recording(directory))
+    except TelemetryError:
+        cause = outcome.failure or "the run left no recording"
+        summary = unserved(run, Diagnosis(verdict=Verdict.never_served, cause=cause))
+    write_json(directory / VERDICT, summary)
+    if outcome.reached_horizon and Verdict[summary["verdict"]] is not Verdict.engine_dead:
+        write_text(directory / DONE, "")
+    return summary
+
+
+def _clear(directory: Path) -> None:
+    """Remove an earlier attempt, its verdict first, so that no half is ever taken for a whole."""
+    for name in (DONE, VERDICT):
+        (directory / name).unlink(missing_ok=True)
+    for path in directory.iterdir():
+        if path.is_file() and path.name != _LOCK:
+            path.unlink()
+
+
+@contextmanager
+def _exclusively(directory: Path) -> Iterator[None]:
+    """Hold a run directory against other processes; the lock dies with its holder."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(directory / _LOCK)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise TelemetryError(
+            f"{directory} is in use by another process: wait for it, or choose another "
+            "paths.results_dir"
+        ) from None
+    except OSError as error:
+        raise TelemetryError(
+            f"cannot write {directory}: {error.strerror}: choose another paths.results_dir"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,1 @@
+"""One file per figure; each reads tables and writes a PDF and a PNG."""

@@ -1,0 +1,1 @@
+"""KV-cache arithmetic without an engine: geometry, retention policies, forecast."""

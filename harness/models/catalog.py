@@ -1,0 +1,72 @@
+"""What is known about a model; one entry each in conf/model/, with the source of every fact there.
+
+The entry describes the real model. A tiny checkpoint (`scale=tiny`) keeps its architecture, tokens
+a frame and audio path, and shrinks its layers: see harness/models/tiny.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.core.errors import ConfigError
+from harness.kv.geometry import KVGeometry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Where the real weights are: hub repository, revision and licence."""
+
+    repo: str
+    revision: str
+    licence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A real-time interaction model, as far as serving it is concerned.
+
+    name: the entry's name, as in `model=name`.
+    title: the name a reader knows.
+    family: the front end that turns a frame of audio into a prompt; null if not served yet.
+    sample_rate_hz: rate the model hears.
+    frame_budget_s: B, period and deadline of a frame.
+    audio_tokens_per_s, wrapper_tokens_per_frame: what a frame of audio becomes in the prompt.
+    output_tokens_per_frame: m, tokens decoded a frame.
+    native_context_tokens: bound on context built into the model, if any.
+    """
+
+    name: str
+    title: str
+    family: str | None
+    sample_rate_hz: int
+    frame_budget_s: float
+    audio_tokens_per_s: float
+    wrapper_tokens_per_frame: int
+    output_tokens_per_frame: int
+    native_context_tokens: int | None
+    weights: Weights
+    kv: KVGeometry
+
+    def __post_init__(self) -> None:
+        if self.frame_budget_s <= 0:
+            raise ConfigError(f"model.frame_budget_s={self.frame_budget_s} must be above 0")
+        if self.output_tokens_per_frame < 1:
+            raise ConfigError(
+                f"model.output_tokens_per_frame={self.output_tokens_per_frame} must be at least 1: "
+                "a frame without an output token can never be seen to be answered"
+            )
+
+    @property
+    def prompt_tokens_per_frame(self) -> int:
+        """Tokens that one frame's audio chunk adds to the prompt."""
+        return round(self.audio_tokens_per_s * self.frame_budget_s) + self.wrapper_tokens_per_frame
+
+    @property
+    def kv_tokens_per_frame(self) -> int:
+        """KV positions that one frame adds to a session.
+
+        The last sampled token of a frame is never computed: vLLM drops it when the next chunk
+        extends the session. Example: 52 prompt tokens and 8 output tokens add 59.
+        Source: vllm/v1/core/sched/scheduler.py `_update_request_as_session`, 0.32.
+        """
+        return self.prompt_tokens_per_frame + self.output_tokens_per_frame - 1

@@ -1,0 +1,36 @@
+"""What an engine must know to feed a model, and what a model must know of its sessions."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class SessionFrontEnd(Protocol):
+    """The client's side of one call; keeps whatever state the audio codec has."""
+
+    def prompt(self, index: int, audio: npt.NDArray[np.float32]) -> Any:
+        """The chunk for frame `index`, in a form that vLLM's StreamingInput takes.
+
+        audio: (num_samples,) float32 at the model's sample rate.
+        """
+
+    def receive(self, completion: Any) -> None:
+        """Look at one of vLLM's CompletionOutputs as it arrives."""
+
+
+class FrontEnd(Protocol):
+    """One model's audio path, shared by all its sessions."""
+
+    @property
+    def engine_args(self) -> dict[str, Any]:
+        """Arguments of vLLM's EngineArgs that the audio path needs."""
+
+    @property
+    def sampling_args(self) -> dict[str, Any]:
+        """Arguments of vLLM's SamplingParams that the answers need, beyond their length."""
+
+    def open_session(self, session_id: int) -> SessionFrontEnd:
+        """The state of a new call."""

@@ -1,0 +1,48 @@
+"""Tiny random-weight checkpoints of the true architectures, made offline and the same everywhere.
+
+Real weights need a hub and a GPU. A tiny checkpoint has the same classes, audio path, tokenizer
+layout and tokens a frame, with two narrow layers; what it says is noise, and when it speaks is not.
+A checkpoint is made once per recipe version and cached; a half-made one is never taken for whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+from harness.models import tiny_qwen2_5_omni
+
+# Raise when a recipe changes what it writes: old checkpoints are then left behind, not reused.
+RECIPE_VERSION = 1
+_COMPLETE = "COMPLETE"
+
+_RECIPES: dict[str, Callable[[Path], None]] = {"qwen2_5_omni": tiny_qwen2_5_omni.build}
+
+
+def ensure_tiny_checkpoint(model_name: str, cache: Path) -> Path:
+    """Directory of the model's tiny checkpoint, made first if it is not in the cache.
+
+    Raises: ConfigError if the model has no recipe.
+    """
+    recipe = _RECIPES.get(model_name)
+    if recipe is None:
+        raise ConfigError(
+            f"model={model_name} has no tiny checkpoint: scale=tiny runs {', '.join(_RECIPES)}"
+        )
+    target = cache / "checkpoints" / f"{model_name}-tiny-v{RECIPE_VERSION}"
+    if (target / _COMPLETE).exists():
+        return target
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        recipe(partial)
+        (partial / _COMPLETE).touch()
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target

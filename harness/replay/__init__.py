@@ -1,0 +1,1 @@
+"""Open-loop pacing: frames are released on time, whatever the engine does."""

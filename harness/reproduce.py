@@ -1,0 +1,167 @@
+"""`python -m harness reproduce`: every row of conf/artifacts.yaml, from runs to judged claims."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from harness.analysis.tables import Tables, read_tables, table_path
+from harness.claims.judgement import Judgement, not_measured
+from harness.claims.ledger import write_ledger
+from harness.composition import CONFIG_DIR, expand
+from harness.core.errors import ConfigError, HarnessError, TelemetryError
+from harness.experiments.session import experiment_module, run_experiment
+
+STAGES = ("runs", "figures", "claims")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """One claim that an artifact decides: the paper's value, and the rule that judges ours.
+
+    rule: `<module>.<function>` in harness/claims/.
+    """
+
+    id: str
+    paper: str
+    rule: str
+
+    def judge(self, tables: Tables) -> Judgement:
+        """Apply the rule. Raises: ConfigError if there is no such rule."""
+        module, _, name = self.rule.rpartition(".")
+        try:
+            rule: Callable[[Tables], Judgement] = getattr(
+                importlib.import_module(f"harness.claims.{module}"), name
+            )
+        except (ImportError, AttributeError):
+            raise ConfigError(
+                f"artifacts.yaml: rule={self.rule} is not in harness/claims/"
+            ) from None
+        return rule(tables)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """One row of the registry; see conf/artifacts.yaml for what each field means."""
+
+    id: str
+    title: str
+    paper: str
+    experiment: str
+    minutes: float
+    read: str
+    overrides: tuple[str, ...] = ()
+    claims: tuple[ClaimRow, ...] = field(default=())
+
+    def run(self, console: Console, overrides: Sequence[str]) -> int:
+        """Run the experiment, write its tables and draw its figure; finished runs are skipped."""
+        own = [f"experiment={self.experiment}", f"artifact={self.id}", *self.overrides]
+        return run_experiment(expand([*own, *overrides]), console)
+
+    def draw(self, results: Path) -> None:
+        """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
+        tables = read_tables(results, self.id)
+        experiment_module(self.experiment).draw(tables, results / "figures" / self.id)
+
+    def judged(self, results: Path) -> list[dict[str, Any]]:
+        """An entry of claims.json for each claim; NOT MEASURED if the tables are missing."""
+        try:
+            tables = read_tables(results, self.id)
+        except TelemetryError as error:
+            return [self._entry(claim, not_measured(str(error)), "none") for claim in self.claims]
+        evidence = "+".join(dict.fromkeys(tables[""]["evidence"]))
+        return [self._entry(claim, claim.judge(tables), evidence) for claim in self.claims]
+
+    def _entry(self, claim: ClaimRow, judgement: Judgement, evidence: str) -> dict[str, Any]:
+        return {
+            "id": claim.id,
+            "paper": claim.paper,
+            "ours": judgement.ours,
+            "interval": judgement.interval,
+            "evidence": evidence,
+            "verdict": judgement.verdict.value,
+            "why": judgement.why,
+            "table": str(table_path(Path("results"), self.id, "")),
+            "figure": f"results/figures/{self.id}.png",
+        }
+
+
+def load_artifacts(path: Path = CONFIG_DIR / "artifacts.yaml") -> list[Artifact]:
+    """The registry, in order. Raises: ConfigError if a row has an unknown or missing field."""
+    artifacts = []
+    for row in yaml.safe_load(path.read_text()):
+        try:
+            claims = tuple(ClaimRow(**claim) for claim in row.pop("claims", ()))
+            overrides = tuple(row.pop("overrides", ()))
+            artifacts.append(Artifact(**row, claims=claims, overrides=overrides))
+        except TypeError as error:
+            raise ConfigError(f"{path.name}, row {row.get('id', '?')}: {error}") from error
+    return artifacts
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the asked-for stages of the asked-for artifacts; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m harness reproduce", description=__doc__)
+    parser.add_argument("--only", metavar="ID", action="append", help="artifact; may be repeated")
+    parser.add_argument("--stage", choices=STAGES, help="one stage, from what is there already")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="results directory")
+    parser.add_argument("--list", action="store_true", help="list the artifacts and stop")
+    asked = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    try:
+        artifacts = _selected(load_artifacts(), asked.only)
+        if asked.list:
+            for artifact in artifacts:
+                console.print(f"{artifact.id:20} {artifact.minutes:4g} min  {artifact.title}")
+            return 0
+        return _reproduce(artifacts, asked.stage, asked.results, console)
+    except HarnessError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted: finished runs are kept; the same command goes on", file=sys.stderr)
+        return 130
+
+
+def _selected(artifacts: list[Artifact], only: Sequence[str] | None) -> list[Artifact]:
+    known = {artifact.id: artifact for artifact in artifacts}
+    unknown = [name for name in only or () if name not in known]
+    if unknown:
+        raise ConfigError(f"--only={unknown[0]} is unknown: choose {' or '.join(known)}")
+    return [known[name] for name in only] if only else artifacts
+
+
+def _reproduce(
+    artifacts: Sequence[Artifact], stage: str | None, results: Path, console: Console
+) -> int:
+    """Go on past an artifact that fails, and say so at the end."""
+    failed: dict[str, str] = {}
+    for number, artifact in enumerate(artifacts, start=1):
+        console.rule(f"{number}/{len(artifacts)}: {artifact.title} ({artifact.paper})")
+        try:
+            if stage in (None, "runs"):
+                code = artifact.run(console, [f"paths.results_dir={results}"])
+                if code:
+                    failed[artifact.id] = "a run did not yield a result"
+            elif stage == "figures":
+                artifact.draw(results)
+        except HarnessError as error:
+            failed[artifact.id] = str(error)
+    if stage in (None, "claims"):
+        entries = [entry for artifact in artifacts for entry in artifact.judged(results)]
+        write_ledger(results, entries)
+        for entry in entries:
+            console.print(
+                f"{entry['id']:5} [bold]{entry['verdict']}[/]: {entry['ours']}", soft_wrap=True
+            )
+    for name, why in failed.items():
+        print(f"error: artifact {name}: {why}", file=sys.stderr)
+    return 1 if failed else 0

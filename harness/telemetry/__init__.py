@@ -1,0 +1,1 @@
+"""What happened, written down: recorder, pool sampler, table schemas, provenance."""

@@ -1,0 +1,151 @@
+"""The tables of a run: columns, types, units. Written with the files and checked when they are
+read.
+
+All `_s` columns are seconds after the run's start (the release of the first frame of session 0's
+period), on the clock of harness/core/clock.py. Null means: it did not happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.core.errors import TelemetryError
+from harness.core.files import replacing
+
+SCHEMA_VERSION = 1
+_VERSION_KEY = b"harness_schema"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its arrow type, its unit and what it means."""
+
+    type: pa.DataType
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table of a run directory, stored as `<name>.parquet`."""
+
+    name: str
+    columns: dict[str, Column]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The table's arrow schema, with units and meanings as metadata of its fields."""
+        fields = [
+            pa.field(name, column.type, metadata={"unit": column.unit, "meaning": column.meaning})
+            for name, column in self.columns.items()
+        ]
+        version = f"{self.name}/{SCHEMA_VERSION}"
+        return pa.schema(fields, metadata={_VERSION_KEY: version.encode()})
+
+    def write(self, frame: pd.DataFrame, directory: Path) -> Path:
+        """Write the table atomically. Raises: TelemetryError if a column is missing or mistyped."""
+        path = directory / f"{self.name}.parquet"
+        try:
+            table = pa.Table.from_pandas(frame, schema=self.arrow, preserve_index=False)
+        except (KeyError, pa.ArrowException) as error:
+            raise TelemetryError(f"{self.name} does not fit its schema: {error}") from error
+        # pandas adds its own metadata; the schema's is what readers check.
+        with replacing(path) as partial:
+            pq.write_table(table.replace_schema_metadata(self.arrow.metadata), partial)
+        return path
+
+    def read(self, directory: Path) -> pd.DataFrame:
+        """Read the table. Raises: TelemetryError if it is missing, torn or of another version."""
+        path = directory / f"{self.name}.parquet"
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise TelemetryError(f"{path} cannot be read: {error}: rerun the experiment") from error
+        found = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
+        wanted = f"{self.name}/{SCHEMA_VERSION}"
+        if found != wanted:
+            raise TelemetryError(
+                f"{path} has schema {found}, this version reads {wanted}: rerun the experiment"
+            )
+        loaded: pd.DataFrame = table.to_pandas()
+        return loaded
+
+
+_F = pa.float64()
+_I = pa.int64()
+_B = pa.bool_()
+_T = pa.string()
+
+SCHEDULE = TableSchema(
+    "schedule",
+    {
+        "session_id": Column(_I, "1", "session"),
+        "frame": Column(_I, "1", "index of the frame in its session"),
+        "release_s": Column(_F, "s", "instant at which the frame is due to be released"),
+        "clip_id": Column(_T, "-", "clip in which the session's stream starts"),
+        "offset_s": Column(_F, "s", "where in that clip the session's stream starts"),
+        "output_tokens": Column(_I, "tokens", "tokens the frame must be answered with"),
+        "prefix_digest": Column(_T, "-", "digest of the session's first frame of audio"),
+    },
+)
+
+FRAMES = TableSchema(
+    "frames",
+    {
+        "session_id": Column(_I, "1", "session"),
+        "frame": Column(_I, "1", "index of the frame in its session"),
+        "release_s": Column(_F, "s", "scheduled release"),
+        "deadline_s": Column(_F, "s", "scheduled release + B"),
+        "released_s": Column(_F, "s", "actual release; null if the engine was dead by then"),
+        "release_lag_s": Column(_F, "s", "lateness of the replayer itself"),
+        "ingest_s": Column(
+            _F, "s", "front end and input processing, before the engine's own steps"
+        ),
+        "first_token_s": Column(_F, "s", "first token of this frame"),
+        "last_token_s": Column(_F, "s", "last token of this frame"),
+        "tokens": Column(_I, "tokens", "tokens of this frame that arrived before the run ended"),
+        "expected_tokens": Column(_I, "tokens", "tokens the frame must be answered with"),
+        "latency_s": Column(_F, "s", "release to last token; null if it never came"),
+        "missed": Column(_B, "-", "not complete at the deadline"),
+        "empty": Column(_B, "-", "the session received no token between release and deadline"),
+        "silent": Column(_B, "-", "part of enough empty frames in a row to count as silence"),
+        "backlog": Column(_I, "frames", "released minus completed frames, at the deadline"),
+        "staleness_s": Column(_F, "s", "at the deadline: age of the newest audio answered so far"),
+        "tick_wait_s": Column(_F, "s", "what the paper's gateway would log as latency"),
+    },
+)
+
+POOL = TableSchema(
+    "pool",
+    {
+        "t_s": Column(_F, "s", "instant of the sample"),
+        "state_age_s": Column(_F, "s", "age of the scheduler's record at that instant"),
+        "total_blocks": Column(_I, "blocks", "KV pool"),
+        "used_blocks": Column(_I, "blocks", "held by requests"),
+        "occupancy": Column(_F, "0..1", "used / total"),
+        "running": Column(_I, "requests", "in the running batch"),
+        "waiting": Column(_I, "requests", "could run if blocks were free"),
+        "paused": Column(_I, "requests", "wait for their next frame, holding their blocks"),
+        "preempted": Column(_I, "requests", "waiting, and their blocks were taken away"),
+        "preemptions": Column(_I, "1", "since the run's start"),
+        "steps": Column(_I, "1", "scheduler steps since the run's start"),
+        "scheduled_tokens": Column(_I, "tokens", "since the run's start"),
+    },
+)
+
+EVENTS = TableSchema(
+    "events",
+    {
+        "t_s": Column(_F, "s", "instant of the event"),
+        "kind": Column(
+            _T, "-", "session_start | session_end | preempted | engine_dead | interrupted | run_end"
+        ),
+        "session_id": Column(pa.int64(), "1", "session, if the event is about one"),
+        "detail": Column(_T, "-", "what a person needs to know"),
+    },
+)

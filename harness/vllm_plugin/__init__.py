@@ -1,0 +1,29 @@
+"""A bound on every session's KV cache, for stock vLLM 0.32: the first S and the last W tokens.
+
+Install the package and start the engine with
+`additional_config={"metronome": {"window_tokens": W, "sink_tokens": S}}`.
+Without that key nothing changes.
+
+    config       the key, read and validated
+    refusals     engine settings under which the bound would be wrong
+    layers       the hook: gives full-attention layers the bounded cache spec and backend
+    spec         the cache spec and its block manager: what is freed
+    backend      the attention backend whose metadata skips what was freed
+    compaction   the tensor arithmetic of that
+    self_check   asserts in a live engine that the bound is in force
+"""
+
+
+def register() -> None:
+    """Make the bound available in this process; vLLM calls this in each of its processes.
+
+    Entry point of the group `vllm.general_plugins`; calling it again changes nothing.
+    """
+    from harness.vllm_plugin.layers import install_hook
+    from harness.vllm_plugin.refusals import installed_vllm_is_supported
+
+    install_hook()
+    if installed_vllm_is_supported():
+        from harness.vllm_plugin.spec import register_spec
+
+        register_spec()

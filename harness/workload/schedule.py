@@ -1,0 +1,66 @@
+"""The schedule of a run: every release, stream and answer length, drawn up front from the seed.
+
+It is a table, written before the run, so that two variants can be shown to have had the same offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from harness.config import ArrivalKind, RunConfig
+from harness.core.digests import digest
+from harness.core.seeding import named_rng
+from harness.workload.corpus import Clip
+from harness.workload.streams import AudioStream, draw_streams
+
+
+def session_starts(kind: ArrivalKind, num_sessions: int, frame_budget_s: float) -> list[float]:
+    """Instant of each session's first frame, within one frame budget.
+
+    staggered spreads them evenly, session i at i B / N; synchronised releases all at 0.
+    """
+    if kind is ArrivalKind.synchronised:
+        return [0.0] * num_sessions
+    return [index * frame_budget_s / num_sessions for index in range(num_sessions)]
+
+
+def draw_run_streams(run: RunConfig, clips: Sequence[Clip]) -> list[AudioStream]:
+    """The sessions' audio streams; a function of the seed, the sessions and the corpus alone."""
+    return draw_streams(
+        clips,
+        num_sessions=run.workload.num_sessions,
+        frame_budget_s=run.model.frame_budget_s,
+        rng=named_rng(run.seed, "streams"),
+    )
+
+
+def build_schedule(run: RunConfig, streams: Sequence[AudioStream]) -> pd.DataFrame:
+    """One row a frame, as in telemetry's SCHEDULE schema, ordered by release."""
+    budget = run.model.frame_budget_s
+    starts = session_starts(run.workload.arrivals, len(streams), budget)
+    tables = []
+    for session_id, (start_s, stream) in enumerate(zip(starts, streams, strict=True)):
+        frames = np.arange(run.num_frames)
+        tables.append(
+            pd.DataFrame(
+                {
+                    "session_id": session_id,
+                    "frame": frames,
+                    "release_s": start_s + frames * budget,
+                    "clip_id": stream.start.clip_id,
+                    "offset_s": stream.start.offset_s,
+                    "output_tokens": run.model.output_tokens_per_frame,
+                    "prefix_digest": stream.prefix_digest(),
+                }
+            )
+        )
+    table = pd.concat(tables, ignore_index=True)
+    return table.sort_values(["release_s", "session_id"], kind="stable", ignore_index=True)
+
+
+def schedule_digest(schedule: pd.DataFrame) -> str:
+    """Digest of everything that was offered; equal offers have equal digests."""
+    return digest(schedule.to_dict(orient="list"))

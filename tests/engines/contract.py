@@ -1,0 +1,137 @@
+"""What every engine must do: each check is an async function of a started engine and a
+configuration.
+
+`run_contract` runs them all against one engine in its own process, as a real run would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from harness.config import EngineKind, RunConfig
+from harness.engines.base import Engine, Frame
+from harness.experiments.live_run import build_engine
+
+Check = Callable[[Engine, RunConfig], Awaitable[None]]
+
+
+def frames_of(run: RunConfig, session_id: int, count: int) -> list[Frame]:
+    """Distinct frames of noise."""
+    rng = np.random.default_rng(session_id)
+    num_samples = round(run.model.frame_budget_s * run.model.sample_rate_hz)
+    return [
+        Frame(
+            session_id,
+            index,
+            rng.normal(0, 0.1, num_samples).astype(np.float32),
+            run.model.output_tokens_per_frame,
+        )
+        for index in range(count)
+    ]
+
+
+async def _feed(frames: list[Frame], *, stay_open: bool) -> AsyncIterator[Frame]:
+    for frame in frames:
+        yield frame
+    if stay_open:
+        await asyncio.Event().wait()
+
+
+async def _collect(engine: Engine, session_id: int, frames: list[Frame]) -> int:
+    total = 0
+    async for num_tokens in engine.converse(session_id, _feed(frames, stay_open=False)):
+        assert num_tokens >= 1
+        total += num_tokens
+    return total
+
+
+async def check_every_frame_is_answered_with_the_tokens_it_asks_for(
+    engine: Engine, run: RunConfig
+) -> None:
+    total = await _collect(engine, 1, frames_of(run, 1, 3))
+    assert total == 3 * run.model.output_tokens_per_frame
+
+
+async def check_sessions_do_not_mix(engine: Engine, run: RunConfig) -> None:
+    counts = await asyncio.gather(
+        *(_collect(engine, session, frames_of(run, session, 2)) for session in range(10, 14))
+    )
+    assert counts == [2 * run.model.output_tokens_per_frame] * 4
+
+
+async def check_closing_a_session_returns_its_blocks(engine: Engine, run: RunConfig) -> None:
+    before = engine.pool()
+    session = engine.converse(30, _feed(frames_of(run, 30, 2), stay_open=True))
+    needed = 2 * run.model.output_tokens_per_frame
+    while needed > 0:
+        needed -= await anext(session)
+    held = engine.pool()
+    await session.aclose()  # type: ignore[attr-defined]
+    assert before is not None
+    assert held is not None
+    if run.engine.kind is EngineKind.vllm:
+        tokens = 2 * run.model.kv_tokens_per_frame
+        assert held.used_blocks - before.used_blocks == -(-tokens // run.engine.block_size_tokens)
+    for _ in range(200):
+        after = engine.pool()
+        assert after is not None
+        if after.used_blocks == before.used_blocks:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{after.used_blocks} blocks are still held, {before.used_blocks} before")
+
+
+async def check_the_pool_state_counts_steps_and_is_never_over_full(
+    engine: Engine, run: RunConfig
+) -> None:
+    before = engine.pool()
+    await _collect(engine, 40, frames_of(run, 40, 1))
+    after = engine.pool()
+    assert before is not None
+    assert after is not None
+    assert after.num_steps > before.num_steps
+    assert after.stamp_s >= before.stamp_s
+    assert 0 <= after.used_blocks <= after.total_blocks
+    assert engine.preemptions() == []
+
+
+async def check_stop_may_be_called_twice(engine: Engine, run: RunConfig) -> None:
+    await engine.stop()
+    await engine.stop()
+
+
+# Stopping comes last: nothing answers afterwards.
+CHECKS: dict[str, Check] = {
+    name.removeprefix("check_"): check
+    for name, check in list(globals().items())
+    if name.startswith("check_") and inspect.iscoroutinefunction(check)
+}
+
+
+def run_contract(run: RunConfig, directory: Path, cache: Path, results: Connection) -> None:
+    """Start one engine, run every check on it, and send {check: None or its traceback}."""
+    log = os.open(directory / "engine.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+    async def main() -> dict[str, str | None]:
+        engine = build_engine(run, directory, cache)
+        await engine.start()
+        found: dict[str, str | None] = {}
+        for name, check in CHECKS.items():
+            try:
+                await asyncio.wait_for(check(engine, run), timeout=30)
+                found[name] = None
+            except BaseException:  # noqa: BLE001 - a check's failure is reported by its own test
+                found[name] = traceback.format_exc()
+        return found
+
+    results.send(asyncio.run(main()))

@@ -1,0 +1,69 @@
+from collections.abc import Callable
+
+import pytest
+
+from harness.capacity import check_capacity, plateau_occupancy
+from harness.config import RunConfig
+from harness.core.errors import ConfigError, HarnessError, PoolExhausted
+
+Make = Callable[..., RunConfig]
+
+
+@pytest.mark.parametrize("retention", ["unbounded", "window", "sink_window"])
+def test_the_default_cliff_fits_and_only_the_unbounded_variant_overflows(
+    run_config: Make, retention: str
+) -> None:
+    run = run_config("experiment=cliff", f"retention={retention}")
+    check_capacity(run)
+    assert (plateau_occupancy(run) > 1) == (retention == "unbounded")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "words"),
+    [
+        (
+            ["retention=sink_window", "retention.window_tokens=16"],
+            ConfigError,
+            "retention.window_tokens=16 must be at least block_size_tokens=32",
+        ),
+        (
+            ["retention=sink_window", "retention.window_tokens=1024"],
+            PoolExhausted,
+            "over its share of 18 in a pool of 148 for 8 sessions",
+        ),
+        (
+            ["engine.kv_pool_blocks=40"],
+            PoolExhausted,
+            "engine.kv_pool_blocks=40 is below the 64 blocks of 32 tokens",
+        ),
+        (
+            ["retention=sink_window", "engine.kv_pool_blocks=10", "engine.max_model_len=1500"],
+            PoolExhausted,
+            "engine.kv_pool_blocks=10 is below the 18 blocks of 32 tokens",
+        ),
+        (
+            ["workload.duration_s=80"],
+            ConfigError,
+            "makes sessions of 2361 tokens, over engine.max_model_len=2048",
+        ),
+        (
+            ["engine.max_num_seqs=4"],
+            ConfigError,
+            "workload.num_sessions=8 is over engine.max_num_seqs=4",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line_that_says_what_to_change(
+    run_config: Make, overrides: list[str], error: type[HarnessError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        check_capacity(run_config(*overrides))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_session_may_fill_max_model_len_to_the_last_token(run_config: Make) -> None:
+    # 20 frames of 59 tokens, and the token sampled after the last one.
+    check_capacity(run_config("engine.max_model_len=1181"))
+    with pytest.raises(ConfigError):
+        check_capacity(run_config("engine.max_model_len=1180"))

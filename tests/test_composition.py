@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from harness.composition import CONFIG_DIR, compose, expand
+from harness.config import RunConfig, ScaleName
+from harness.core.errors import ConfigError
+from harness.reproduce import load_artifacts
+
+MODELS = sorted(path.stem for path in (CONFIG_DIR / "model").glob("*.yaml"))
+EXPERIMENTS = sorted(path.stem for path in (CONFIG_DIR / "experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_experiment_composes_with_every_model(experiment: str, model: str) -> None:
+    for point in expand([f"experiment={experiment}", f"model={model}"]):
+        assert point.experiment == experiment
+        assert point.model.name == model
+
+
+@pytest.mark.parametrize(
+    ("model", "bytes_per_token"),
+    [
+        ("moshi", 524_288),
+        ("minicpm_o", 147_456),
+        ("qwen2_5_omni", 57_344),
+        ("qwen3_omni", 98_304),
+    ],
+)
+def test_kv_geometry_is_the_papers(model: str, bytes_per_token: int) -> None:
+    assert compose([f"model={model}"]).model.kv.bytes_per_token == bytes_per_token
+
+
+def test_a_grid_varies_what_the_user_did_not_choose() -> None:
+    kinds = [point.retention.kind.name for point in expand([])]
+    assert kinds == ["unbounded", "sink_window"]
+    assert [p.retention.kind.name for p in expand(["retention=window"])] == ["window"]
+
+
+def test_variants_of_a_grid_differ_in_digest_and_in_nothing_else() -> None:
+    unbounded, bounded = expand(["seed=3"])
+    assert unbounded.run_config.digest != bounded.run_config.digest
+    assert unbounded.workload == bounded.workload
+    assert unbounded.seed == bounded.seed == 3
+
+
+def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: Path) -> None:
+    here = compose([]).run_config
+    there = compose([f"paths.results_dir={tmp_path}"]).run_config
+    assert here.digest == there.digest
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("model=gpt", "model=gpt is unknown: choose minicpm_o or moshi"),
+        ("experiment=clif", "experiment=clif is unknown: choose cliff"),
+        ("workload.num_session=3", "did you mean workload.num_sessions?"),
+        ("+foo=1", "cannot assign to field 'foo'"),
+        ("seed=x", "Value 'x' of type 'str' could not be converted to Integer"),
+        ("workload.num_sessions=0", "workload.num_sessions=0 must be at least 1"),
+        ("workload.duration_s=2", "so make the run longer"),
+        ("retention.sink_tokens=4", "needs retention.window_tokens"),
+        ("diagnosis.miss_tolerance=3", "diagnosis.miss_tolerance=3.0 must lie in 0..1"),
+        ("model.frame_budget_s=0", "model.frame_budget_s=0.0 must be above 0"),
+        ("workload.corpora=[]", "name at least one of audio_corpora/"),
+        ("a==b", ""),
+    ],
+)
+def test_a_bad_override_is_one_line_that_names_what_to_change(override: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose([override])
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_configurations_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        compose([]).run_config.seed = 1  # type: ignore[misc]
+    assert compose([]).scale is ScaleName.tiny
+
+
+def test_public_keys_change_only_on_purpose() -> None:
+    assert _keys(compose([]).run_config) == Path(__file__).with_name("public_keys.txt").read_text()
+
+
+def _keys(run: RunConfig, prefix: str = "") -> str:
+    lines = []
+    for name, value in vars(run).items():
+        if hasattr(value, "__dataclass_fields__"):
+            lines.append(_keys(value, f"{prefix}{name}."))
+        else:
+            lines.append(f"{prefix}{name}\n")
+    return "".join(lines)
+
+
+def test_every_row_of_the_registry_names_an_experiment_and_rules_that_exist() -> None:
+    for artifact in load_artifacts():
+        assert artifact.experiment in EXPERIMENTS
+        assert artifact.claims
+        expand([f"experiment={artifact.experiment}", *artifact.overrides])
+
+
+def test_a_misspelt_field_of_the_registry_is_named(tmp_path: Path) -> None:
+    bad = tmp_path / "artifacts.yaml"
+    bad.write_text("- {id: x, titel: y}\n")
+    with pytest.raises(ConfigError, match=r"artifacts\.yaml, row x: .*titel"):
+        load_artifacts(bad)

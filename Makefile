@@ -63,7 +63,8 @@ reproduce-all: corpora  ## run every row of conf/artifacts.yaml, draw its figure
 	$(RUN) reproduce
 
 constraints: $(READY)  ## write constraints-cpu.txt from what .venv holds
-	$(BIN)/python scripts/freeze_constraints.py
+	{ head -1 constraints-cpu.txt; $(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > $@.new
+	mv $@.new constraints-cpu.txt
 
 clean:  ## remove outputs of runs (not the environment, not the corpora)
 	rm -rf results/runs results/tables results/figures results/report results/claims.json results/CLAIMS.md outputs multirun

@@ -81,7 +81,11 @@ class VllmEngine:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        from harness.vllm_plugin.refusals import check_engine_config
+
         config = AsyncEngineArgs(**self._engine_args()).create_engine_config()
+        # The engine core would say only that it failed.
+        check_engine_config(config)
         if config.device_config.device_type == "cpu":
             # Only after the configuration is made: making it resets the start method.
             os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"

@@ -1,0 +1,91 @@
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+from vllm.v1.kv_cache_interface import FullAttentionSpec, SlidingWindowSpec
+
+from harness.core.errors import EngineError
+from harness.vllm_plugin.backend import bounded
+from harness.vllm_plugin.self_check import inspect_scheduler
+from tests.vllm_plugin.stand_ins import cache_manager, spec
+
+LAYOUT = {"block_size": 4, "num_kv_heads": 2, "head_size": 32, "dtype": torch.float32}
+FULL = FullAttentionSpec(**LAYOUT)
+
+
+def scheduler(kv_spec, bound, backend=None):
+    """What the check reads of a scheduler, around vLLM's real cache manager."""
+    manager = cache_manager(kv_spec)
+    entry = {"metronome": {"window_tokens": bound[0], "sink_tokens": bound[1]}} if bound else {}
+    layers = {"layer.0": SimpleNamespace(get_attn_backend=lambda: backend)} if backend else {}
+    return SimpleNamespace(
+        vllm_config=SimpleNamespace(
+            additional_config=entry,
+            compilation_config=SimpleNamespace(static_forward_context=layers),
+        ),
+        kv_cache_config=manager.kv_cache_config,
+        kv_cache_manager=manager,
+    )
+
+
+def test_a_bound_in_force_is_reported_with_its_plateau():
+    report = inspect_scheduler(scheduler(spec(8, 5), (8, 5))).as_dict()
+    assert json.loads(json.dumps(report)) == report
+    assert report == {
+        "state": "bounded",
+        "window_tokens": 8,
+        "sink_tokens": 5,
+        # 2 blocks of sinks; 7 tokens of window and 16 in flight on 6 blocks; an unaligned start.
+        "blocks_per_session": 9,
+        "num_bounded_layers": 1,
+        "num_layers": 1,
+        "groups": [
+            {
+                "spec": "SinkWindowSpec",
+                "manager": "SinkWindowManager",
+                "num_layers": 1,
+                "block_size_tokens": 4,
+                "max_blocks_per_session": 9,
+            }
+        ],
+    }
+
+
+def test_an_engine_without_a_bound_is_reported_unbounded():
+    report = inspect_scheduler(scheduler(FULL, None))
+    assert report.state == "unbounded"
+    assert (report.window_tokens, report.sink_tokens) == (None, 0)
+    assert report.blocks_per_session is None
+    assert report.num_bounded_layers == 0
+    assert report.groups[0].max_blocks_per_session is None
+
+
+def test_a_bound_that_is_asked_for_and_not_in_force_is_an_error():
+    with pytest.raises(EngineError, match=r"asks for W=8, S=4, but 1 layers keep everything"):
+        inspect_scheduler(scheduler(FULL, (8, 4)))
+
+
+def test_a_model_whose_layers_all_have_their_own_window_is_not_bounded():
+    own = SlidingWindowSpec(sliding_window=16, **LAYOUT)
+    with pytest.raises(EngineError, match="no layer is bounded"):
+        inspect_scheduler(scheduler(own, (8, 4)))
+
+
+@pytest.mark.parametrize("found", [(8, 3), (12, 4)])
+def test_another_bound_than_the_one_asked_for_is_an_error(found):
+    with pytest.raises(EngineError, match="but a layer keeps"):
+        inspect_scheduler(scheduler(spec(*found), (8, 4)))
+
+
+def test_a_bound_that_nobody_asked_for_is_an_error():
+    with pytest.raises(EngineError, match="asks for no bound, but a layer keeps"):
+        inspect_scheduler(scheduler(spec(8, 4), None))
+
+
+def test_a_bounded_cache_under_unbounded_attention_is_an_error_where_it_can_be_seen():
+    wrong = scheduler(spec(8, 4), (8, 4), backend=CPUAttentionBackend)
+    with pytest.raises(EngineError, match=r"layer\.0 has a bounded cache but reads all of it"):
+        inspect_scheduler(wrong)
+    inspect_scheduler(scheduler(spec(8, 4), (8, 4), backend=bounded(CPUAttentionBackend)))

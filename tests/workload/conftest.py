@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stand_ins import Sdist, noise, sdist_bytes, wav_bytes
 
 from harness.workload.cache import CorpusCache
 from harness.workload.manifest import load_manifest
+from tests.workload.stand_ins import Sdist, noise, sdist_bytes, wav_bytes
 
 
 @pytest.fixture

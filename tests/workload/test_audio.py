@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_ins import noise, wav_bytes
 
 from harness.core.errors import CorpusError, HarnessWarning
 from harness.workload.audio import read_clip, write_pcm16
+from tests.workload.stand_ins import noise, wav_bytes
 
 
 def with_sample(value: float) -> np.ndarray:

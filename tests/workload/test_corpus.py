@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from stand_ins import Sdist, noise, wav_bytes
 
 from harness.core.errors import CorpusError
 from harness.workload import corpus
 from harness.workload.cache import CorpusCache
 from harness.workload.corpus import load_corpus
 from harness.workload.fetch import fetch_corpora
+from tests.workload.stand_ins import Sdist, noise, wav_bytes
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 import datasets
 import numpy as np
 import pytest
-from stand_ins import Sdist, noise, refuse, wav_bytes
 
 from harness.core.errors import CorpusError, HarnessWarning
 from harness.workload.audio import read_clip
 from harness.workload.cache import CorpusCache
 from harness.workload.fetch import fetch_corpora
+from tests.workload.stand_ins import Sdist, noise, refuse, wav_bytes
 
 MakeSdist = Callable[..., Sdist]
 

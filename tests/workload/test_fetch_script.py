@@ -7,7 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from stand_ins import Sdist
+
+from tests.workload.stand_ins import Sdist
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fetch_corpora.py"
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import datasets
 import pytest
-from stand_ins import noise, refuse, wav_bytes
 
 from harness.core.errors import CorpusError
 from harness.workload.cache import CorpusCache
 from harness.workload.corpus import load_corpus
 from harness.workload.fetch import fetch_corpora
 from harness.workload.manifest import CorpusManifest, load_manifest
+from tests.workload.stand_ins import noise, refuse, wav_bytes
 
 MANIFEST = """
 corpus: spoken

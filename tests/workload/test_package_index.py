@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from stand_ins import sdist_bytes
 
 from harness.core.errors import CorpusError
 from harness.workload import package_index
 from harness.workload.manifest import SdistSource, load_manifests
 from harness.workload.package_index import download_sdist
+from tests.workload.stand_ins import sdist_bytes
 
 SHIPPED = Path(__file__).resolve().parents[2] / "audio_corpora"
 ARCHIVE = sdist_bytes({"small_thing-1.0/README": b"hello" * 1000})

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_ins import noise
 
 from harness.core.errors import ConfigError, CorpusError
 from harness.core.seeding import named_rng
 from harness.workload.corpus import Clip
 from harness.workload.streams import AudioStream, draw_streams
+from tests.workload.stand_ins import noise
 
 
 def clip(samples: np.ndarray, clip_id: str = "clip", rate: int = 16000) -> Clip:

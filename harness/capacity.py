@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from harness.config import RunConfig
+from harness.config import OnMaxModelLen, RunConfig
 from harness.core.errors import ConfigError, PoolExhausted
 from harness.kv.geometry import blocks_for
 from harness.kv.retention import plateau_blocks, validate_for_block_size
+
+# Activations at max_num_batched_tokens, encoder cache and CUDA graphs; vLLM profiles it at
+# start-up.
+ACTIVATION_RESERVE_BYTES = 5e9
 
 
 def blocks_per_frame(run: RunConfig) -> int:
@@ -18,9 +22,27 @@ def session_plateau_blocks(run: RunConfig) -> int:
     return _held_blocks(run, run.model.kv_tokens_per_frame)
 
 
-def plateau_occupancy(run: RunConfig) -> float:
+def planned_pool_blocks(run: RunConfig) -> int | None:
+    """KV blocks that the engine will have; None if that depends on a GPU that is not named.
+
+    What the GPU's memory leaves after the weights and a reserve for activations and CUDA graphs.
+    Example: Qwen3-Omni-30B FP8 on 102.6 GB at 0.9: 92.3 - 31.7 - 5.0 = 55.6 GB, 0.57 M tokens; the
+    paper's pool is 0.53 to 0.56 M.
+    """
+    if run.engine.kv_pool_blocks is not None:
+        return run.engine.kv_pool_blocks
+    memory = run.hardware.memory_bytes
+    if memory is None:
+        return None
+    is_fp8 = run.engine.quantization == "fp8"
+    weights = run.model.weights.size_bytes(1 if is_fp8 else 2)
+    left = memory * run.engine.gpu_memory_utilization - weights - ACTIVATION_RESERVE_BYTES
+    return max(0, run.model.kv.blocks_in(int(left), run.engine.block_size_tokens))
+
+
+def plateau_occupancy(run: RunConfig, pool_blocks: int) -> float:
     """Pool share that all sessions together would hold in the end; above 1 the pool overflows."""
-    return run.workload.num_sessions * session_plateau_blocks(run) / run.engine.kv_pool_blocks
+    return run.workload.num_sessions * session_plateau_blocks(run) / pool_blocks
 
 
 def _held_blocks(run: RunConfig, in_flight_tokens: int) -> int:
@@ -28,7 +50,7 @@ def _held_blocks(run: RunConfig, in_flight_tokens: int) -> int:
         run.retention,
         run.engine.block_size_tokens,
         in_flight_tokens,
-        max_model_len=run.final_session_tokens,
+        max_model_len=min(run.final_session_tokens, run.max_model_len),
     )
     assert held is not None, "a session with an end holds a finite number of blocks"
     return held
@@ -45,35 +67,42 @@ def check_capacity(run: RunConfig) -> None:
     validate_for_block_size(run.retention, engine.block_size_tokens)
     # One more token is sampled after the last frame's KV is counted.
     longest = run.final_session_tokens + 1
-    if longest > engine.max_model_len:
+    if longest > run.max_model_len and engine.on_max_model_len is OnMaxModelLen.refuse:
         raise ConfigError(
             f"workload.duration_s={workload.duration_s} makes sessions of {longest} tokens, over "
-            f"engine.max_model_len={engine.max_model_len}, where vLLM kills the engine core with "
-            "every session: shorten the run or raise engine.max_model_len"
+            f"engine.max_model_len={run.max_model_len}, where vLLM kills the engine core with "
+            "every session: shorten the run, raise it, or set engine.on_max_model_len=rotate"
+        )
+    if run.max_model_len <= run.model.kv_tokens_per_frame:
+        raise ConfigError(
+            f"engine.max_model_len={run.max_model_len} is below one frame of "
+            f"{run.model.kv_tokens_per_frame} tokens: raise it"
         )
     if workload.num_sessions > engine.max_num_seqs:
         raise ConfigError(
             f"workload.num_sessions={workload.num_sessions} is over engine.max_num_seqs="
             f"{engine.max_num_seqs}, which counts paused sessions: the rest would never get a token"
         )
+    if engine.kv_pool_blocks is not None:
+        _check_pool(run, engine.kv_pool_blocks)
+
+
+def _check_pool(run: RunConfig, pool_blocks: int) -> None:
+    engine, workload = run.engine, run.workload
     least = _least_pool_blocks(run)
-    if engine.kv_pool_blocks < least:
+    if pool_blocks < least:
+        knob = "max_num_batched_tokens" if run.retention.is_bounded else "max_model_len"
         raise PoolExhausted(
-            f"engine.kv_pool_blocks={engine.kv_pool_blocks} is below the {least} blocks of "
+            f"engine.kv_pool_blocks={pool_blocks} is below the {least} blocks of "
             f"{engine.block_size_tokens} tokens that vLLM needs to start: raise it or lower "
-            + (
-                "engine.max_num_batched_tokens"
-                if run.retention.is_bounded
-                else "engine.max_model_len"
-            )
+            f"engine.{knob}"
         )
-    if run.retention.is_bounded and plateau_occupancy(run) > 1:
-        share = engine.kv_pool_blocks // workload.num_sessions
+    if run.retention.is_bounded and plateau_occupancy(run, pool_blocks) > 1:
         raise PoolExhausted(
             f"retention.window_tokens={run.retention.window_tokens} with sink_tokens="
             f"{run.retention.sink_tokens} holds {session_plateau_blocks(run)} blocks a session, "
-            f"over its share of {share} in a pool of {engine.kv_pool_blocks} for "
-            f"{workload.num_sessions} sessions: lower the window, offer fewer sessions or "
+            f"over its share of {pool_blocks // workload.num_sessions} in a pool of {pool_blocks} "
+            f"for {workload.num_sessions} sessions: lower the window, offer fewer sessions or "
             "raise engine.kv_pool_blocks"
         )
 
@@ -84,7 +113,7 @@ def _least_pool_blocks(run: RunConfig) -> int:
         run.retention,
         run.engine.block_size_tokens,
         run.engine.max_num_batched_tokens,
-        max_model_len=run.engine.max_model_len,
+        max_model_len=run.max_model_len,
     )
     assert held is not None, "max_model_len bounds every session"
     return held

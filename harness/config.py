@@ -24,6 +24,14 @@ class EngineKind(enum.Enum):
     echo = "echo"
 
 
+class OnMaxModelLen(enum.Enum):
+    """What to do about a session that would reach the engine's max_model_len."""
+
+    refuse = "refuse"
+    rotate = "rotate"
+    end = "end"
+
+
 class ScaleName(enum.Enum):
     """Tiny random weights of the true architecture, or the real weights."""
 
@@ -39,36 +47,65 @@ class ArrivalKind(enum.Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HardwareSpec:
+    """The GPU that a run is planned for.
+
+    name: the entry's name, as in `hardware=name`; title: the name a reader knows.
+    memory_bytes: that the driver reports; null if there is no GPU.
+    """
+
+    name: str
+    title: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EngineConfig:
     """The engine and its memory.
 
-    kv_pool_blocks, block_size_tokens: size of the KV pool.
-    max_model_len: longest session vLLM accepts, tokens; reaching it kills the engine core.
+    kv_pool_blocks, block_size_tokens: size of the KV pool; null blocks: what the GPU's memory
+    leaves. max_model_len: longest request vLLM accepts, tokens; null: sized from the run's horizon.
+    on_max_model_len: a session that would reach it, where vLLM would kill the engine core, is
+    refused
+        before the run, rotated into a fresh request (its context is lost), or ended.
     max_num_seqs: sessions the scheduler holds at once, paused ones included.
     max_num_batched_tokens: tokens a step may compute.
-    dtype: of weights and cache.
+    dtype, quantization: of weights and cache; null quantization: as the checkpoint says.
+    enforce_eager: no CUDA graphs.
+    gpu_memory_utilization: share of the GPU's memory for weights and KV pool; CUDA only.
     prefix_caching: whether equal prefixes share blocks (off: shared audio would inflate capacity).
     warmup_frames: frames of a throw-away session before the clock starts.
     startup_timeout_s: an engine that is not up by then is given up.
     hang_timeout_s: an engine whose scheduler has work but takes no step for this long is dead.
+    dry_run: print what would be loaded, the pool it would get and the forecast; run nothing.
     """
 
     kind: EngineKind = EngineKind.vllm
-    kv_pool_blocks: int = 128
+    kv_pool_blocks: int | None = 128
     block_size_tokens: int = 32
-    max_model_len: int = 2048
+    max_model_len: int | None = None
+    on_max_model_len: OnMaxModelLen = OnMaxModelLen.refuse
     max_num_seqs: int = 64
     max_num_batched_tokens: int = 256
     dtype: str = "bfloat16"
+    quantization: str | None = None
+    enforce_eager: bool = True
+    gpu_memory_utilization: float = 0.9
     prefix_caching: bool = False
     warmup_frames: int = 3
     startup_timeout_s: float = 120.0
     hang_timeout_s: float = 10.0
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         for name in ("kv_pool_blocks", "block_size_tokens", "max_model_len", "max_num_seqs"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"engine.{name}={getattr(self, name)} must be at least 1")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"engine.{name}={value} must be at least 1")
+        if not 0 < self.gpu_memory_utilization <= 1:
+            raise ConfigError(
+                f"engine.gpu_memory_utilization={self.gpu_memory_utilization} must lie in 0..1"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +163,7 @@ class RunConfig:
 
     experiment: str
     model: ModelSpec
+    hardware: HardwareSpec
     seed: int = 0
     scale: ScaleName = ScaleName.tiny
     engine: EngineConfig = field(default_factory=EngineConfig)
@@ -150,6 +188,17 @@ class RunConfig:
     def final_session_tokens(self) -> int:
         """KV positions of a session after its last frame, if nothing is evicted."""
         return self.num_frames * self.model.kv_tokens_per_frame
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest request the engine is set up for: as configured, or the horizon in whole blocks.
+
+        One token more is sampled than is computed. Example: 1180 tokens, block 32 -> 1184.
+        """
+        if self.engine.max_model_len is not None:
+            return self.engine.max_model_len
+        block = self.engine.block_size_tokens
+        return -(-(self.final_session_tokens + 1) // block) * block
 
     @property
     def evidence(self) -> str:
@@ -185,11 +234,15 @@ class Invocation(RunConfig):
     """What one command asks for: a run, or a grid of runs, and where their results go.
 
     artifact: name of the tables and the figure; the experiment's by default.
+    report: module of harness/experiments/ that tabulates and draws; the experiment's by default.
+    bound: W and S that the bounded retentions take unless they are given their own.
     grid: config group or key -> choices to run one after the other.
     rerun: run again even what is finished.
     """
 
     artifact: str
+    report: str
+    bound: Retention = field(default_factory=Retention)
     grid: dict[str, list[str]] = field(default_factory=dict)
     rerun: bool = False
     paths: Paths = field(default_factory=Paths)

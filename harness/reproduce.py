@@ -18,7 +18,7 @@ from harness.claims.judgement import Judgement, not_measured
 from harness.claims.ledger import write_ledger
 from harness.composition import CONFIG_DIR, expand
 from harness.core.errors import ConfigError, HarnessError, TelemetryError
-from harness.experiments.session import experiment_module, run_experiment
+from harness.experiments.session import report_module, run_experiment
 
 STAGES = ("runs", "figures", "claims")
 
@@ -58,6 +58,7 @@ class Artifact:
     experiment: str
     minutes: float
     read: str
+    report: str | None = None
     overrides: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = field(default=())
 
@@ -69,7 +70,7 @@ class Artifact:
     def draw(self, results: Path) -> None:
         """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
         tables = read_tables(results, self.id)
-        experiment_module(self.experiment).draw(tables, results / "figures" / self.id)
+        report_module(self.report or self.experiment).draw(tables, results / "figures" / self.id)
 
     def judged(self, results: Path) -> list[dict[str, Any]]:
         """An entry of claims.json for each claim; NOT MEASURED if the tables are missing."""

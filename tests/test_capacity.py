@@ -15,7 +15,9 @@ def test_the_default_cliff_fits_and_only_the_unbounded_variant_overflows(
 ) -> None:
     run = run_config("experiment=cliff", f"retention={retention}")
     check_capacity(run)
-    assert (plateau_occupancy(run) > 1) == (retention == "unbounded")
+    assert run.engine.kv_pool_blocks is not None
+    overflows = plateau_occupancy(run, run.engine.kv_pool_blocks) > 1
+    assert overflows == (retention == "unbounded")
 
 
 @pytest.mark.parametrize(
@@ -32,17 +34,17 @@ def test_the_default_cliff_fits_and_only_the_unbounded_variant_overflows(
             "over its share of 18 in a pool of 148 for 8 sessions",
         ),
         (
-            ["engine.kv_pool_blocks=40"],
+            ["engine.kv_pool_blocks=30"],
             PoolExhausted,
-            "engine.kv_pool_blocks=40 is below the 64 blocks of 32 tokens",
+            "engine.kv_pool_blocks=30 is below the 37 blocks of 32 tokens",
         ),
         (
-            ["retention=sink_window", "engine.kv_pool_blocks=10", "engine.max_model_len=1500"],
+            ["retention=sink_window", "engine.kv_pool_blocks=10"],
             PoolExhausted,
-            "engine.kv_pool_blocks=10 is below the 18 blocks of 32 tokens",
+            "engine.kv_pool_blocks=10 is below the 14 blocks of 32 tokens",
         ),
         (
-            ["workload.duration_s=80"],
+            ["workload.duration_s=80", "engine.max_model_len=2048"],
             ConfigError,
             "makes sessions of 2361 tokens, over engine.max_model_len=2048",
         ),

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from harness.diagnosis.verdicts import Recording
+from harness.kv.retention import Retention
 
 Recorded = tuple[dict[str, Any], Recording]
 
@@ -25,13 +26,20 @@ FRAME_COLUMNS = (
 POOL_COLUMNS = ("t_s", "occupancy", "running", "waiting", "paused", "preempted", "preemptions")
 
 
-def variant(summary: dict[str, Any]) -> str:
-    """What a run keeps of its cache, as a label: `unbounded`, or the bound with W and S."""
-    retention = summary["retention"]
-    if retention["window_tokens"] is None:
+def retention_label(retention: Retention) -> str:
+    """What a session keeps, in words. Example: `unbounded`, `bounded (W=128, S=32)`."""
+    if not retention.is_bounded:
         return "unbounded"
-    sinks = f", S={retention['sink_tokens']}" if retention["sink_tokens"] else ""
-    return f"bounded (W={retention['window_tokens']}{sinks})"
+    sinks = f", S={retention.sink_tokens}" if retention.sink_tokens else ""
+    return f"bounded (W={retention.window_tokens}{sinks})"
+
+
+def variant(summary: dict[str, Any]) -> str:
+    """The label of a run, from its verdict.json."""
+    kept = summary["retention"]
+    return retention_label(
+        Retention(window_tokens=kept["window_tokens"], sink_tokens=kept["sink_tokens"])
+    )
 
 
 def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd.DataFrame:

@@ -49,18 +49,6 @@ class PoolState:
         return self.used_blocks / self.total_blocks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
-    """The scheduler took a session's blocks away.
-
-    instant_s: on the run's clock. num_computed_tokens: tokens whose KV was lost.
-    """
-
-    instant_s: float
-    session_id: int
-    num_computed_tokens: int
-
-
 class PoolStatePage:
     """A page shared by the scheduler that writes it and the sampler that reads it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.config import RunConfig
+from harness.config import OnMaxModelLen, RunConfig
 
 if TYPE_CHECKING:
     from harness.diagnosis.verdicts import Recording
@@ -41,11 +41,12 @@ def _release_lag(run: RunConfig, recording: Recording) -> str | None:
 
 
 def _session_length(run: RunConfig, recording: Recording) -> str | None:
-    if run.final_session_tokens <= run.engine.max_model_len:
+    is_cut = run.engine.on_max_model_len is not OnMaxModelLen.refuse
+    if is_cut or run.final_session_tokens < run.max_model_len:
         return None
     return (
-        f"sessions of {run.final_session_tokens} tokens would cross "
-        f"engine.max_model_len={run.engine.max_model_len}, where vLLM kills the engine core"
+        f"sessions of {run.final_session_tokens} tokens would reach "
+        f"engine.max_model_len={run.max_model_len}, where vLLM kills the engine core"
     )
 
 

@@ -19,9 +19,9 @@ PAPER_RULE_TAIL = 0.25
 
 def predicted_saturation_s(run: RunConfig, recording: Recording) -> float | None:
     """Forecast from the early trace; None if the plateaus fit the pool, or samples are too few."""
-    if plateau_occupancy(run) <= 1.0:
-        return None
     pool = recording.pool
+    if pool.empty or plateau_occupancy(run, int(pool["total_blocks"].iloc[0])) <= 1.0:
+        return None
     fit = fit_occupancy(
         pool["t_s"].to_numpy(dtype=float),
         pool["occupancy"].to_numpy(dtype=float),

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from harness.core.pool_state import PoolState, Preemption
+from harness.core.notices import Notice
+from harness.core.pool_state import PoolState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Engine(Protocol):
     def pool(self) -> PoolState | None:
         """The scheduler's latest state, also while it is stalled; None before its first step."""
 
-    def preemptions(self) -> list[Preemption]:
-        """Every preemption since the start, in order."""
+    def notices(self) -> list[Notice]:
+        """Every preemption and rotation since the start."""
 
     async def stop(self) -> None:
         """Release everything; safe to call at any time, more than once."""

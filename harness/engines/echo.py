@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 
 from harness.core import clock
 from harness.core.errors import EngineError
-from harness.core.pool_state import PoolState, Preemption
+from harness.core.notices import Notice
+from harness.core.pool_state import PoolState
 from harness.engines.base import Frame
 
 
@@ -69,7 +70,7 @@ class EchoEngine:
             num_scheduled_tokens=0,
         )
 
-    def preemptions(self) -> list[Preemption]:
+    def notices(self) -> list[Notice]:
         """An echo takes nothing away."""
         return []
 

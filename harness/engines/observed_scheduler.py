@@ -19,20 +19,21 @@ from vllm.v1.request import RequestStatus
 
 from harness.core.files import write_json
 from harness.core.pool_state import PoolState, PoolStatePage
+from harness.engines.vllm_args import OBSERVER_KEY
 from harness.vllm_plugin.self_check import inspect_scheduler
 
-CONFIG_KEY = "harness_observer_dir"
 STATE_PAGE = "pool_state.page"
 PREEMPTION_LOG = "preemptions.jsonl"
 BOUND_REPORT = "bound.json"
 
 
 class _Observer:
-    """Mixin over a vLLM scheduler; `additional_config[CONFIG_KEY]` names the directory to write."""
+    """Mixin over a vLLM scheduler; `additional_config[OBSERVER_KEY]` says where to write."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        directory = Path(self.vllm_config.additional_config[CONFIG_KEY])  # type: ignore[attr-defined]
+        config = self.vllm_config  # type: ignore[attr-defined]
+        directory = Path(config.additional_config[OBSERVER_KEY])
         self._page = PoolStatePage(directory / STATE_PAGE)
         self._preemption_log = directory / PREEMPTION_LOG
         self._num_steps = 0

@@ -9,42 +9,31 @@ Leans on vllm 0.32: `AsyncEngineArgs`, `AsyncLLM.from_vllm_config`, `AsyncLLM.ge
 from __future__ import annotations
 
 import asyncio
+import inspect
+import itertools
 import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.config import RunConfig, ScaleName
-from harness.core.errors import ConfigError, EngineError
-from harness.core.pool_state import PoolState, PoolStatePage, Preemption
+from harness.config import OnMaxModelLen, RunConfig
+from harness.core import clock
+from harness.core.errors import EngineError
+from harness.core.notices import Notice
+from harness.core.pool_state import PoolState, PoolStatePage
 from harness.engines.base import Frame
+from harness.engines.sessions import FrameSource, frames_per_request, request_id, session_of
+from harness.engines.vllm_args import checkpoint_of, engine_args
 from harness.models.front_ends import FrontEnd, load_front_end
-from harness.models.tiny import ensure_tiny_checkpoint
-from harness.vllm_plugin.config import additional_config_for
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
 
 WARMUP_SESSION = -1
-
-
-def prepare_environment() -> None:
-    """Set what vLLM reads from the environment; call before vLLM is first imported."""
-    os.environ.update(
-        HF_HUB_OFFLINE=os.environ.get("HF_HUB_OFFLINE", "1"),
-        VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
-        VLLM_NO_USAGE_STATS="1",
-        # With 0 the worker lives inside the engine core's process: no pickling, one process less.
-        VLLM_ENABLE_V1_MULTIPROCESSING="0",
-        VLLM_CPU_KVCACHE_SPACE=os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1"),
-        VLLM_CPU_OMP_THREADS_BIND="nobind",
-        OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"),
-        TOKENIZERS_PARALLELISM="false",
-    )
 
 
 class VllmEngine:
@@ -61,6 +50,7 @@ class VllmEngine:
         self._front_end: FrontEnd | None = None
         self._llm: AsyncLLM | None = None
         self._page: PoolStatePage | None = None
+        self._notices: list[Notice] = []
 
     async def start(self) -> None:
         """Start the engine, check that the bound is in force, and warm it up.
@@ -83,45 +73,16 @@ class VllmEngine:
 
         from harness.vllm_plugin.refusals import check_engine_config
 
-        config = AsyncEngineArgs(**self._engine_args()).create_engine_config()
+        checkpoint = checkpoint_of(self._run, self._cache)
+        self._front_end = load_front_end(self._run.model, Path(checkpoint))
+        arguments = engine_args(self._run, checkpoint, self._front_end, self._observer_dir)
+        config = AsyncEngineArgs(**arguments).create_engine_config()
         # The engine core would say only that it failed.
         check_engine_config(config)
         if config.device_config.device_type == "cpu":
             # Only after the configuration is made: making it resets the start method.
             os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"
         return AsyncLLM.from_vllm_config(config, disable_log_stats=True)
-
-    def _checkpoint(self) -> Path:
-        if self._run.scale is not ScaleName.tiny:
-            raise ConfigError(f"scale={self._run.scale.name} is not served yet: choose scale=tiny")
-        return ensure_tiny_checkpoint(self._run.model.name, self._cache)
-
-    def _engine_args(self) -> dict[str, Any]:
-        from harness.engines import observed_scheduler as observed
-
-        run, engine = self._run, self._run.engine
-        checkpoint = self._checkpoint()
-        self._front_end = load_front_end(run.model, checkpoint)
-        return {
-            "model": str(checkpoint),
-            "dtype": engine.dtype,
-            "seed": run.seed,
-            "enforce_eager": True,
-            "block_size": engine.block_size_tokens,
-            # vLLM keeps one block for itself.
-            "num_gpu_blocks_override": engine.kv_pool_blocks + 1,
-            "max_model_len": engine.max_model_len,
-            "max_num_seqs": engine.max_num_seqs,
-            "max_num_batched_tokens": engine.max_num_batched_tokens,
-            "enable_prefix_caching": engine.prefix_caching,
-            "disable_log_stats": True,
-            "scheduler_cls": f"{observed.__name__}.{observed.ObservedScheduler.__name__}",
-            "additional_config": {
-                observed.CONFIG_KEY: str(self._observer_dir),
-                **additional_config_for(run.retention),
-            },
-            **self._front_end.engine_args,
-        }
 
     def _check_bound(self, report_path: Path) -> None:
         report = json.loads(report_path.read_text())
@@ -149,7 +110,27 @@ class VllmEngine:
             pass
 
     async def converse(self, session_id: int, frames: AsyncIterator[Frame]) -> AsyncIterator[int]:
-        """One streaming-input request; every frame extends its prompt and decodes a fixed count."""
+        """One streaming-input request after the other, each ended before max_model_len."""
+        policy = self._run.engine.on_max_model_len
+        limit = None
+        if policy is not OnMaxModelLen.refuse:
+            limit = frames_per_request(self._run.max_model_len, self._run.model.kv_tokens_per_frame)
+        source = FrameSource(frames)
+        for part in itertools.count():
+            answers = self._request(request_id(session_id, part), session_id, source.take(limit))
+            async for num_tokens in answers:
+                yield num_tokens
+            if source.is_exhausted or policy is OnMaxModelLen.end:
+                return
+            detail = f"request {part} ended after {limit} frames, before max_model_len"
+            self._notices.append(
+                Notice(instant_s=clock.now(), kind="rotated", session_id=session_id, detail=detail)
+            )
+
+    async def _request(
+        self, name: str, session_id: int, frames: AsyncIterator[Frame]
+    ) -> AsyncIterator[int]:
+        """One request: every frame extends its prompt and decodes a fixed count of tokens."""
         from vllm.engine.protocol import StreamingInput
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
@@ -159,18 +140,16 @@ class VllmEngine:
 
         async def chunks() -> AsyncIterator[StreamingInput]:
             async for frame in frames:
+                prompt = call.prompt(frame.index, frame.audio)
+                if inspect.isawaitable(prompt):
+                    prompt = await prompt
                 yield StreamingInput(
-                    prompt=call.prompt(frame.index, frame.audio),
-                    sampling_params=self._sampling(frame.output_tokens),
+                    prompt=prompt, sampling_params=self._sampling(frame.output_tokens)
                 )
 
-        stream = self._llm.generate(
-            chunks(),
-            self._sampling(self._run.model.output_tokens_per_frame),
-            request_id=str(session_id),
-        )
+        sampling = self._sampling(self._run.model.output_tokens_per_frame)
         try:
-            async for output in stream:
+            async for output in self._llm.generate(chunks(), sampling, request_id=name):
                 if output.outputs and output.outputs[0].token_ids:
                     call.receive(output.outputs[0])
                     yield len(output.outputs[0].token_ids)
@@ -196,23 +175,24 @@ class VllmEngine:
         """The scheduler's last published state."""
         return self._page.read() if self._page else None
 
-    def preemptions(self) -> list[Preemption]:
-        """What the observed scheduler logged; the warm-up session never shares the pool."""
+    def notices(self) -> list[Notice]:
+        """Rotations, and the preemptions that the observed scheduler wrote down."""
         from harness.engines.observed_scheduler import PREEMPTION_LOG
 
         log = self._observer_dir / PREEMPTION_LOG
         entries = (
             [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         )
-        return [
-            Preemption(
+        preemptions = [
+            Notice(
                 instant_s=entry["t_s"],
-                # vLLM appends a suffix of its own to the request id it was given.
-                session_id=int(entry["request_id"].rsplit("-", 1)[0]),
-                num_computed_tokens=entry["num_computed_tokens"],
+                kind="preempted",
+                session_id=session_of(entry["request_id"]),
+                detail=f"{entry['num_computed_tokens']} computed tokens lost",
             )
             for entry in entries
         ]
+        return [*self._notices, *preemptions]
 
     async def stop(self) -> None:
         """Shut the engine core down."""

@@ -109,7 +109,7 @@ async def record_replay(
         # Ending the sessions frees blocks, which would read as a recovery: sampling ends before.
         await asyncio.gather(*helpers, return_exceptions=True)
         await replayer.close()
-        recorder.preemptions(engine.preemptions())
+        recorder.notices(engine.notices())
         recorder.write(directory, run.diagnosis)
 
 

@@ -11,6 +11,7 @@ from harness.analysis.runs import variant
 from harness.experiments.runner import FinishedRun
 
 _MISSING = "-"
+MAX_COLUMNS = 4
 
 
 def verdict_line(run: FinishedRun) -> str:
@@ -22,16 +23,24 @@ def verdict_line(run: FinishedRun) -> str:
 
 
 def verdict_table(summaries: pd.DataFrame) -> Table:
-    """Runs as columns of facts, from the summary table of an artifact."""
+    """The summary table of an artifact: runs as columns while they fit, else one row a run."""
     table = Table(title="verdicts", title_justify="left", caption_justify="left")
-    table.add_column("")
-    for row in summaries.to_dict(orient="records"):
-        table.add_column(str(row["variant"]), justify="right")
-    rows = summaries.to_dict(orient="records")
-    for label, render in _ROWS:
-        table.add_row(label, *(render(row) for row in rows))
-    classes = ", ".join(dict.fromkeys(summaries["evidence"]))
-    table.caption = f"evidence: {classes}"
+    runs = summaries.to_dict(orient="records")
+    if len(runs) <= MAX_COLUMNS:
+        table.add_column("")
+        for run in runs:
+            table.add_column(str(run["variant"]), justify="right")
+        for label, render in _ROWS:
+            table.add_row(label, *(render(run) for run in runs))
+    else:
+        table.add_column("model")
+        table.add_column("variant")
+        for label, _ in _BRIEF:
+            table.add_column(label, justify="right")
+        for run in runs:
+            cells = (render(run) for _, render in _BRIEF)
+            table.add_row(str(run["model"]), str(run["variant"]), *cells)
+    table.caption = f"evidence: {', '.join(dict.fromkeys(summaries['evidence']))}"
     return table
 
 
@@ -74,4 +83,14 @@ _ROWS = (
     ("pool full: observed", _seconds("pool_full_s")),
     ("first preemption", _seconds("first_preemption_s")),
     ("last token", _seconds("last_token_s")),
+)
+
+_BRIEF = (
+    ("verdict", lambda row: f"[bold]{row['verdict']}[/]"),
+    ("silent from", _seconds("silence_onset_s")),
+    ("tokens", _share("completeness")),
+    ("misses: true / gateway", _share("deadline_miss_share", "tick_view_miss_share")),
+    ("p50 / p99", _milliseconds("latency_p50_s", "latency_p99_s")),
+    ("full: forecast", _seconds("predicted_saturation_s")),
+    ("observed", _seconds("pool_full_s")),
 )

@@ -29,6 +29,7 @@ from harness.core.errors import TelemetryError
 from harness.core.files import write_json, write_text
 from harness.diagnosis.summary import summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
+from harness.engines.vllm_args import check_device
 from harness.experiments.isolation import Outcome, RunProcesses
 from harness.experiments.live_run import Report
 from harness.models.front_ends import check_is_served
@@ -80,6 +81,7 @@ def check(run: RunConfig) -> None:
     check_capacity(run)
     if run.engine.kind is EngineKind.vllm:
         check_is_served(run.model)
+        check_device(run)
 
 
 class Runner:

@@ -10,27 +10,26 @@ from types import ModuleType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from harness.analysis.runs import variant
+from harness.analysis.runs import retention_label
 from harness.analysis.tables import write_tables
 from harness.config import Invocation, RunConfig
 from harness.core.errors import ConfigError, EngineError
 from harness.diagnosis.verdicts import Verdict
 from harness.experiments import live_run
 from harness.experiments.isolation import RunProcesses
+from harness.experiments.plan import plan
 from harness.experiments.report import verdict_line, verdict_table
 from harness.experiments.runner import FinishedRun, Runner, check
 
 _FAILED = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early)
 
 
-def experiment_module(name: str) -> ModuleType:
-    """The module of an experiment. Raises: ConfigError if there is none of that name."""
+def report_module(name: str) -> ModuleType:
+    """The module that tabulates and draws. Raises: ConfigError if there is none of that name."""
     try:
         return importlib.import_module(f"harness.experiments.{name}")
     except ModuleNotFoundError:
-        raise ConfigError(
-            f"experiment={name} has no module harness/experiments/{name}.py"
-        ) from None
+        raise ConfigError(f"report={name} has no module harness/experiments/{name}.py") from None
 
 
 def run_experiment(invocations: Sequence[Invocation], console: Console | None = None) -> int:
@@ -41,7 +40,11 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     """
     console = console or Console(highlight=False)
     first = invocations[0]
-    module = experiment_module(first.experiment)
+    if first.engine.dry_run:
+        for invocation in invocations:
+            console.print(plan(invocation.run_config))
+        return 0
+    module = report_module(first.report)
     finished = run_all(invocations, console)
     tables = module.tabulate(finished)
     write_tables(first.paths.results, first.artifact, tables)
@@ -92,16 +95,11 @@ def _num_frames(run: RunConfig) -> int:
 
 
 def _add(progress: Progress, run: RunConfig) -> TaskID:
-    label = variant(
-        {
-            "retention": {
-                "window_tokens": run.retention.window_tokens,
-                "sink_tokens": run.retention.sink_tokens,
-            }
-        }
-    )
     return progress.add_task(
-        f"{run.model.name} {label}", total=_num_frames(run), start=False, state="waiting"
+        f"{run.model.name} {retention_label(run.retention)}",
+        total=_num_frames(run),
+        start=False,
+        state="waiting",
     )
 
 

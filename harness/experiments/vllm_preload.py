@@ -6,7 +6,7 @@ Importing sets vLLM's environment first; nothing else in the project imports thi
 import logging
 import os
 
-from harness.engines.vllm_live import prepare_environment
+from harness.engines.vllm_args import prepare_environment
 
 prepare_environment()
 # vLLM warns about Triton before it has read its own logging level.

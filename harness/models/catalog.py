@@ -14,11 +14,20 @@ from harness.kv.geometry import KVGeometry
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """Where the real weights are: hub repository, revision and licence."""
+    """Where the real weights are, and how large.
+
+    repo, revision: on the hub. licence: of the weights.
+    num_parameters: of what the engine loads (the thinker, without a speech decoder).
+    """
 
     repo: str
     revision: str
     licence: str
+    num_parameters: float
+
+    def size_bytes(self, bytes_per_parameter: int) -> float:
+        """Memory that the loaded weights take."""
+        return self.num_parameters * bytes_per_parameter
 
 
 @dataclass(frozen=True, kw_only=True)

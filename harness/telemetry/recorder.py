@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from harness.config import DiagnosisConfig
-from harness.core.pool_state import PoolState, Preemption
+from harness.core.notices import Notice
+from harness.core.pool_state import PoolState
 from harness.telemetry import schemas
 from harness.telemetry.frames import Floats, session_frames
 
@@ -67,11 +68,10 @@ class Recorder:
         """The last reading of the scheduler."""
         return self._pool[-1][1] if self._pool else None
 
-    def preemptions(self, log: list[Preemption]) -> None:
-        """Add what the scheduler itself noted about preemptions."""
-        for entry in log:
-            detail = f"{entry.num_computed_tokens} computed tokens lost"
-            self.event("preempted", entry.instant_s, entry.session_id, detail)
+    def notices(self, notices: list[Notice]) -> None:
+        """Add what the engine itself noted about sessions."""
+        for notice in notices:
+            self.event(notice.kind, notice.instant_s, notice.session_id, notice.detail)
 
     def write(self, directory: Path, diagnosis: DiagnosisConfig) -> None:
         """Write frames, pool and events. Raises: TelemetryError."""

@@ -143,7 +143,10 @@ EVENTS = TableSchema(
     {
         "t_s": Column(_F, "s", "instant of the event"),
         "kind": Column(
-            _T, "-", "session_start | session_end | preempted | engine_dead | interrupted | run_end"
+            _T,
+            "-",
+            "session_start | session_end | preempted | rotated | engine_dead | interrupted "
+            "| run_end",
         ),
         "session_id": Column(pa.int64(), "1", "session, if the event is about one"),
         "detail": Column(_T, "-", "what a person needs to know"),

@@ -33,6 +33,8 @@ def download_sdist(source: SdistSource, sink: BinaryIO, on_bytes: OnBytes) -> No
         # pip warns of what it itself still uses, and leaves pages of indexes on disk open.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", ResourceWarning)
+        # setuptools minds that torch, say, has imported distutils before pip does.
+        warnings.filterwarnings("ignore", message="Setuptools is replacing distutils")
         _download(source, sink, on_bytes)
 
 

@@ -100,7 +100,7 @@ async def check_the_pool_state_counts_steps_and_is_never_over_full(
     assert after.num_steps > before.num_steps
     assert after.stamp_s >= before.stamp_s
     assert 0 <= after.used_blocks <= after.total_blocks
-    assert engine.preemptions() == []
+    assert engine.notices() == []
 
 
 async def check_stop_may_be_called_twice(engine: Engine, run: RunConfig) -> None:

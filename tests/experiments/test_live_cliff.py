@@ -103,6 +103,20 @@ def test_a_killed_engine_core_is_a_verdict_and_its_data_is_kept(
     assert len(recording.frames) == 4 * 12
 
 
+def test_rotation_before_max_model_len_keeps_every_call_alive(
+    tmp_path: Path, processes: RunProcesses
+) -> None:
+    # 5 frames of 34 tokens fit below 180; 12 frames a call make two rotations each.
+    limits = ("engine.max_model_len=180", "engine.on_max_model_len=rotate")
+    finished = _run(_points(tmp_path, "retention=unbounded", *limits)[0], processes)
+    assert finished.verdict is Verdict.alive, finished.summary["cause"]
+    assert finished.summary["completeness"] == 1.0
+    recording = finished.recording()
+    assert recording is not None
+    rotated = recording.events_of("rotated").groupby("session_id").size()
+    assert rotated.to_dict() == {0: 2, 1: 2, 2: 2, 3: 2}
+
+
 def test_an_engine_that_is_not_up_in_time_is_a_verdict_and_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

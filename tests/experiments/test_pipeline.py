@@ -166,7 +166,7 @@ def _wait_for(folder: Path, name: str) -> Path:
         (["model=gpt"], 2, "error: model=gpt is unknown"),
         (["workload.corpora=[nowhere]"], 3, "error: corpus nowhere: "),
         (["engine.kv_pool_blocks=3"], 4, "error: engine.kv_pool_blocks=3 is below"),
-        (["engine=vllm", "model=moshi", "workload.duration_s=8"], 2, "error: model=moshi is"),
+        (["engine=vllm", "scale=full"], 2, "error: scale=full needs a CUDA device"),
     ],
 )
 def test_the_command_line_prints_one_line_and_writes_nothing(

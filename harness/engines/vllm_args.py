@@ -1,0 +1,88 @@
+"""From a run's configuration to vLLM's engine arguments, and to the environment that vLLM reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.config import RunConfig, ScaleName
+from harness.core.errors import ConfigError
+from harness.models.front_ends import FrontEnd
+from harness.models.tiny import ensure_tiny_checkpoint
+from harness.vllm_plugin.config import additional_config_for
+
+OBSERVER_KEY = "harness_observer_dir"
+_SCHEDULERS = "harness.engines.observed_scheduler"
+
+
+def prepare_environment() -> None:
+    """Set what vLLM reads from the environment; call before vLLM is first imported."""
+    os.environ.update(
+        HF_HUB_OFFLINE=os.environ.get("HF_HUB_OFFLINE", "1"),
+        VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
+        VLLM_NO_USAGE_STATS="1",
+        # With 0 the worker lives inside the engine core's process: no pickling, one process less.
+        VLLM_ENABLE_V1_MULTIPROCESSING="0",
+        VLLM_CPU_KVCACHE_SPACE=os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1"),
+        VLLM_CPU_OMP_THREADS_BIND="nobind",
+        OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"),
+        TOKENIZERS_PARALLELISM="false",
+    )
+
+
+def check_device(run: RunConfig) -> None:
+    """Refuse real weights on a machine that cannot hold them. Raises: ConfigError."""
+    if run.scale is not ScaleName.full:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ConfigError(
+            "scale=full needs a CUDA device and this machine has none: choose scale=tiny, or add "
+            "engine.dry_run=true hardware=h100 to see the plan"
+        )
+
+
+def checkpoint_of(run: RunConfig, cache: Path) -> str:
+    """The weights that a run serves: a tiny checkpoint, made if need be, or the hub's name."""
+    if run.scale is ScaleName.tiny:
+        return str(ensure_tiny_checkpoint(run.model.name, cache))
+    return run.model.weights.repo
+
+
+def engine_args(
+    run: RunConfig, checkpoint: str, front_end: FrontEnd, observer_dir: Path
+) -> dict[str, Any]:
+    """Arguments of vLLM's AsyncEngineArgs for a run.
+
+    observer_dir: where the observed scheduler writes its state page, notes and bound report.
+    """
+    engine, is_full = run.engine, run.scale is ScaleName.full
+    scheduler = "ObservedAsyncScheduler" if is_full else "ObservedScheduler"
+    arguments: dict[str, Any] = {
+        "model": checkpoint,
+        "dtype": engine.dtype,
+        "quantization": engine.quantization,
+        "seed": run.seed,
+        "enforce_eager": engine.enforce_eager,
+        "block_size": engine.block_size_tokens,
+        "max_model_len": run.max_model_len,
+        "max_num_seqs": engine.max_num_seqs,
+        "max_num_batched_tokens": engine.max_num_batched_tokens,
+        "enable_prefix_caching": engine.prefix_caching,
+        "disable_log_stats": True,
+        "scheduler_cls": f"{_SCHEDULERS}.{scheduler}",
+        "additional_config": {
+            OBSERVER_KEY: str(observer_dir),
+            **additional_config_for(run.retention),
+        },
+        **front_end.engine_args,
+    }
+    if is_full:
+        arguments["revision"] = run.model.weights.revision
+        arguments["gpu_memory_utilization"] = engine.gpu_memory_utilization
+    if engine.kv_pool_blocks is not None:
+        # vLLM keeps one block for itself.
+        arguments["num_gpu_blocks_override"] = engine.kv_pool_blocks + 1
+    return arguments

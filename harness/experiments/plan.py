@@ -1,0 +1,65 @@
+"""What a run would load, the pool it would get and what would become of it, without running it."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from harness.analysis.runs import retention_label
+from harness.capacity import check_capacity, planned_pool_blocks, plateau_occupancy
+from harness.config import RunConfig
+from harness.core.errors import HarnessError
+
+_GB = 1e9
+_UNKNOWN = "unknown: name a GPU with hardware=..."
+
+
+def plan(run: RunConfig) -> Table:
+    """A run's plan as a table that a person reads before spending GPU hours."""
+    model, engine, workload = run.model, run.engine, run.workload
+    pool_blocks = planned_pool_blocks(run)
+    table = Table(title=f"{model.title}: {retention_label(run.retention)}", title_justify="left")
+    table.add_column("")
+    table.add_column("plan")
+    rows = {
+        "weights": f"{model.weights.repo} at {model.weights.revision} ({model.weights.licence})"
+        if run.scale.name == "full"
+        else "tiny random checkpoint, made here",
+        "calls": f"{workload.num_sessions} for {workload.duration_s:g} s, "
+        f"a frame every {model.frame_budget_s:g} s",
+        "growth": f"{model.kv_tokens_per_frame} tokens a frame, "
+        f"{model.kv_tokens_per_frame / model.frame_budget_s:.1f} a second a call",
+        "longest request": f"{run.max_model_len} tokens",
+        "KV cache": f"{model.kv.bytes_per_token:,} bytes a token",
+        "pool": _UNKNOWN if pool_blocks is None else _pool(run, pool_blocks),
+        "forecast": _UNKNOWN if pool_blocks is None else _forecast(run, pool_blocks),
+        "checks": _checks(run),
+    }
+    for label, text in rows.items():
+        table.add_row(label, text)
+    table.caption = f"hardware: {run.hardware.title}; dtype {engine.dtype}"
+    return table
+
+
+def _pool(run: RunConfig, pool_blocks: int) -> str:
+    tokens = pool_blocks * run.engine.block_size_tokens
+    block = run.engine.block_size_tokens
+    size = run.model.kv.pool_bytes(pool_blocks, block) / _GB
+    return f"{pool_blocks:,} blocks of {block} = {tokens:,} tokens, {size:.1f} GB"
+
+
+def _forecast(run: RunConfig, pool_blocks: int) -> str:
+    """Saturation by arithmetic: N sessions grow by r tokens a second until they reach a plateau."""
+    plateau = plateau_occupancy(run, pool_blocks)
+    if plateau <= 1:
+        return f"occupancy ends at {plateau:.2f}: the pool is never full"
+    tokens = pool_blocks * run.engine.block_size_tokens
+    rate = run.workload.num_sessions * run.model.kv_tokens_per_frame / run.model.frame_budget_s
+    return f"the pool is full after {tokens / rate:.0f} s, then the calls go silent"
+
+
+def _checks(run: RunConfig) -> str:
+    try:
+        check_capacity(run)
+    except HarnessError as error:
+        return f"refused: {error}"
+    return "passed"

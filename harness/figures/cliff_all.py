@@ -1,0 +1,100 @@
+"""One panel a model: latency of every frame above the KV pool, both variants in one plot.
+
+Paper: Fig 9 and 5.5, "the wall travels with the serving path".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+from harness.figures.style import COLOURS, add_caption, save, use_house_style
+
+_FLOOR_S = 1e-3
+_CAPTION = (
+    "Each panel: one model, the same calls unbounded and bounded. Top: release to last token of "
+    "every frame; crosses were never answered; dashed: the deadline. Bottom: KV pool occupancy. "
+    "Shaded: sessions of the unbounded variant are silent."
+)
+
+
+def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Path) -> list[Path]:
+    """Draw from the tables of harness/experiments/cliff.py; returns the files."""
+    use_house_style()
+    shown = runs[runs["run_digest"].isin(frames["run_digest"].unique())]
+    models = list(dict.fromkeys(shown["model"]))
+    figure, axes = plt.subplots(
+        2, len(models), figsize=(3.4 * len(models), 5.2), sharex="col", sharey="row", squeeze=False
+    )
+    for column, model in enumerate(models):
+        top, bottom = axes[:, column]
+        variants = shown[shown["model"] == model].to_dict(orient="records")
+        for run in variants:
+            _variant(
+                top,
+                bottom,
+                run,
+                frames[frames["run_digest"] == run["run_digest"]],
+                pool[pool["run_digest"] == run["run_digest"]],
+            )
+        verdicts = "\n".join(f"{run['variant']}: {run['verdict']}" for run in variants)
+        top.set_title(f"{model}\n{verdicts}", fontsize=8.5)
+        bottom.set_xlabel("elapsed time (s)")
+    axes[0, 0].set_ylabel("frame latency (s)")
+    axes[1, 0].set_ylabel("KV pool occupancy")
+    handles, labels = axes[1, 0].get_legend_handles_labels()
+    axes[1, -1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8)
+    figure.tight_layout()
+    add_caption(figure, _CAPTION, shown["evidence"])
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def _variant(
+    top: Axes,
+    bottom: Axes,
+    run: dict[Hashable, Any],
+    frames: pd.DataFrame,
+    samples: pd.DataFrame,
+) -> None:
+    is_unbounded = run["retention_kind"] == "unbounded"
+    colour = COLOURS["dead"] if is_unbounded else COLOURS["answer"]
+    budget_s = run["frame_budget_s"]
+    answered = frames.dropna(subset="latency_s")
+    never = frames[frames["latency_s"].isna()]
+    top.set_yscale("log")
+    top.scatter(answered["release_s"], answered["latency_s"], s=3, color=colour, alpha=0.5)
+    top.scatter(
+        never["release_s"],
+        [4 * budget_s] * len(never),
+        s=6,
+        marker="x",
+        linewidths=0.5,
+        color=colour,
+    )
+    top.axhline(budget_s, color=COLOURS["budget"], ls="--", lw=1.0)
+    top.set_ylim(bottom=_FLOOR_S)
+    bottom.plot(
+        samples["t_s"],
+        samples["occupancy"],
+        color=colour,
+        lw=1.6,
+        label="unbounded" if is_unbounded else "bounded",
+    )
+    bottom.set_ylim(0, 1.05)
+    silent = frames[frames["silent"]]
+    if is_unbounded and not silent.empty:
+        for axis in (top, bottom):
+            axis.axvspan(
+                silent["release_s"].min(),
+                silent["deadline_s"].max(),
+                color=COLOURS["silence"],
+                alpha=0.5,
+                lw=0,
+            )

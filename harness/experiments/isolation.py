@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from filelock import FileLock
+
 from harness.config import EngineKind, RunConfig
 from harness.core.errors import HarnessError
 from harness.experiments.live_run import Progress, Report, replay_run
 
 LOG_NAME = "engine.log"
+WRITER_LOCK = ".writer.lock"
 POLL_S = 0.2
 STOP_GRACE_S = 15.0
 # A run that reports twice a second and has been quiet for this long is stuck.
@@ -118,12 +121,16 @@ def _child(run: RunConfig, directory: Path, cache: Path, writer: Connection) -> 
         os.dup2(log, stream.fileno())
 
     def report(progress: Progress) -> None:
-        # A parent that is gone no longer listens; the run then ends by itself.
-        with contextlib.suppress(OSError):
+        try:
             writer.send(progress)
+        except OSError:
+            # The parent is gone, and with it whoever wanted this run.
+            os.kill(os.getpid(), signal.SIGTERM)
 
     try:
-        asyncio.run(_until_terminated(run, directory, cache, report))
+        # Held until the last file is written, also when the parent was killed in between.
+        with FileLock(directory / WRITER_LOCK):
+            asyncio.run(_until_terminated(run, directory, cache, report))
         outcome = Outcome(reached_horizon=True)
     except asyncio.CancelledError:
         outcome = Outcome(reached_horizon=False, failure="interrupted")

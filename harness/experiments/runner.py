@@ -30,7 +30,7 @@ from harness.core.files import write_json, write_text
 from harness.diagnosis.summary import summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
 from harness.engines.vllm_args import check_device
-from harness.experiments.isolation import Outcome, RunProcesses
+from harness.experiments.isolation import STOP_GRACE_S, WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.live_run import Report
 from harness.models.front_ends import check_is_served
 from harness.telemetry import schemas
@@ -149,7 +149,7 @@ def _clear(directory: Path) -> None:
     for name in (DONE, VERDICT):
         (directory / name).unlink(missing_ok=True)
     for path in directory.iterdir():
-        if path.is_file() and path.name != _LOCK:
+        if path.is_file() and path.name not in (_LOCK, WRITER_LOCK):
             path.unlink()
 
 
@@ -160,6 +160,9 @@ def _exclusively(directory: Path) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         lock = FileLock(directory / _LOCK)
         lock.acquire(timeout=0)
+        # A run whose parent was killed may still be writing its last files.
+        with FileLock(directory / WRITER_LOCK, timeout=STOP_GRACE_S):
+            pass
     except Timeout:
         raise TelemetryError(
             f"{directory} is in use by another process: wait for it, or choose another "

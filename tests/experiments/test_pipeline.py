@@ -17,7 +17,7 @@ from harness.analysis.tables import read_tables
 from harness.config import EngineKind, Invocation
 from harness.core.errors import TelemetryError
 from harness.diagnosis.verdicts import Verdict
-from harness.experiments.isolation import RunProcesses
+from harness.experiments.isolation import WRITER_LOCK, RunProcesses
 from harness.experiments.runner import DONE, Runner, read_recording
 from harness.experiments.session import run_experiment
 from tests.experiments.conftest import CACHE, ECHO
@@ -150,6 +150,20 @@ def test_ctrl_c_keeps_the_recording_and_the_same_command_goes_on(tmp_path: Path)
     assert summary["verdict"] == "ended_early"
     assert not (directory / DONE).exists()
     assert read_recording(directory).frames["tokens"].sum() > 0
+
+
+def test_a_killed_command_leaves_no_run_behind_and_the_next_one_finishes(tmp_path: Path) -> None:
+    command = _command(tmp_path, "retention=unbounded", "workload.duration_s=60")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    directory = _wait_for(tmp_path, "engine.log").parent
+    time.sleep(3.0)
+    process.kill()
+    process.wait()
+    # The run notices that nobody listens, writes what it has and ends.
+    with FileLock(directory / WRITER_LOCK, timeout=20):
+        assert read_recording(directory).events_of("interrupted").shape[0] == 1
+    short = _command(tmp_path, "retention=unbounded")
+    assert subprocess.run(short, capture_output=True).returncode == 0
 
 
 def _wait_for(folder: Path, name: str) -> Path:

@@ -17,9 +17,11 @@ from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import RequestStatus
 
+from harness.core.errors import EngineError
 from harness.core.files import write_json
 from harness.core.pool_state import PoolState, PoolStatePage
 from harness.engines.vllm_args import OBSERVER_KEY
+from harness.vllm_plugin.host_bound import HostBound
 from harness.vllm_plugin.self_check import inspect_scheduler
 
 STATE_PAGE = "pool_state.page"
@@ -39,7 +41,13 @@ class _Observer:
         self._num_steps = 0
         self._num_preemptions = 0
         self._num_scheduled_tokens = 0
-        write_json(directory / BOUND_REPORT, inspect_scheduler(self).as_dict())
+        try:
+            report = inspect_scheduler(self).as_dict()
+        except EngineError as error:
+            # The engine core's own message to its parent is only that it failed.
+            write_json(directory / BOUND_REPORT, {"error": str(error)})
+            raise
+        write_json(directory / BOUND_REPORT, report)
         self._publish()
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,9 +103,9 @@ class _Observer:
         )
 
 
-class ObservedScheduler(_Observer, Scheduler):  # type: ignore[misc]
+class ObservedScheduler(_Observer, HostBound, Scheduler):  # type: ignore[misc]
     """vLLM's synchronous scheduler, observed."""
 
 
-class ObservedAsyncScheduler(_Observer, AsyncScheduler):  # type: ignore[misc]
+class ObservedAsyncScheduler(_Observer, HostBound, AsyncScheduler):  # type: ignore[misc]
     """vLLM's asynchronous scheduler (the default on CUDA), observed."""

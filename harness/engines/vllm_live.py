@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,11 +60,12 @@ class VllmEngine:
         from harness.engines import observed_scheduler as observed
 
         self._page = PoolStatePage(self._observer_dir / observed.STATE_PAGE, create=True)
+        report_path = self._observer_dir / observed.BOUND_REPORT
         try:
             self._llm = self._build()
         except (ValueError, RuntimeError, AssertionError, OSError, ImportError) as error:
-            raise EngineError(f"vLLM did not start: {_last_line(error)}") from error
-        self._check_bound(self._observer_dir / observed.BOUND_REPORT)
+            raise EngineError(_why_not_started(error, report_path)) from error
+        self._check_bound(json.loads(report_path.read_text()))
         await self._warm_up()
 
     def _build(self) -> AsyncLLM:
@@ -84,8 +85,7 @@ class VllmEngine:
             os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"
         return AsyncLLM.from_vllm_config(config, disable_log_stats=True)
 
-    def _check_bound(self, report_path: Path) -> None:
-        report = json.loads(report_path.read_text())
+    def _check_bound(self, report: dict[str, Any]) -> None:
         wanted = self._run.retention
         found = (report["window_tokens"], report["sink_tokens"])
         if found != (wanted.window_tokens, wanted.sink_tokens):
@@ -199,6 +199,12 @@ class VllmEngine:
         if self._llm is not None:
             llm, self._llm = self._llm, None
             await asyncio.get_running_loop().run_in_executor(None, llm.shutdown)
+
+
+def _why_not_started(error: BaseException, report_path: Path) -> str:
+    """What the scheduler found wrong with the bound, or vLLM's own words."""
+    report = json.loads(report_path.read_text()) if report_path.exists() else {}
+    return str(report.get("error", f"vLLM did not start: {_last_line(error)}"))
 
 
 def _last_line(error: BaseException) -> str:

@@ -19,6 +19,8 @@ from harness.vllm_plugin.backend import is_bounded
 from harness.vllm_plugin.config import retention_from
 from harness.vllm_plugin.spec import SinkWindowManager, SinkWindowSpec
 
+_REMEDY = "is the harness installed (`pip install -e .`), and VLLM_PLUGINS unset?"
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupReport:
@@ -73,10 +75,7 @@ def inspect_scheduler(scheduler: Any) -> BoundReport:
         _check_group(group, manager, wanted)
     bounded = [isinstance(spec, SinkWindowSpec) for spec in specs]
     if wanted.is_bounded and not any(bounded):
-        raise EngineError(
-            f"{_asked(wanted)}, but no layer is bounded ({_names(specs)}): is the harness "
-            "installed as a plugin, and VLLM_PLUGINS unset?"
-        )
+        raise EngineError(f"{_asked(wanted)}, but no layer is bounded ({_names(specs)}): {_REMEDY}")
     if wanted.is_bounded:
         _check_backends(scheduler.vllm_config, groups)
     reports = tuple(map(_group_report, groups, managers))
@@ -106,7 +105,7 @@ def _check_group(group: Any, manager: Any, wanted: Retention) -> None:
         elif wanted.is_bounded and isinstance(spec, FullAttentionSpec):
             raise EngineError(
                 f"{_asked(wanted)}, but {len(group.layer_names)} layers keep everything "
-                f"({type(spec).__name__}, {group.layer_names[0]}, ...)"
+                f"({type(spec).__name__}, {group.layer_names[0]}, ...): {_REMEDY}"
             )
 
 

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -115,6 +117,20 @@ def test_rotation_before_max_model_len_keeps_every_call_alive(
     assert recording is not None
     rotated = recording.events_of("rotated").groupby("session_id").size()
     assert rotated.to_dict() == {0: 2, 1: 2, 2: 2, 3: 2}
+
+
+def test_a_bound_that_is_not_in_force_is_noticed(tmp_path: Path) -> None:
+    # As if the package were not installed: vLLM is told to load no plugin.
+    command = [sys.executable, "-m", "harness", *SMALL, "retention=sink_window", *BOUND]
+    done = subprocess.run(
+        [*command, f"paths.results_dir={tmp_path}", f"paths.cache_dir={CACHE}"],
+        env=os.environ | {"VLLM_PLUGINS": "none"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == EngineError.exit_code
+    assert "2 layers keep everything" in done.stderr
+    assert "VLLM_PLUGINS unset" in done.stderr
 
 
 def test_an_engine_that_is_not_up_in_time_is_a_verdict_and_exit_code(

@@ -15,12 +15,14 @@ from harness.core.digests import digest
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 from harness.models.catalog import ModelSpec
+from harness.models.hardware import HardwareSpec
 
 
 class EngineKind(enum.Enum):
     """Which engine answers."""
 
     vllm = "vllm"
+    sim = "sim"
     echo = "echo"
 
 
@@ -46,17 +48,11 @@ class ArrivalKind(enum.Enum):
     synchronised = "synchronised"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HardwareSpec:
-    """The GPU that a run is planned for.
+class AnswerKind(enum.Enum):
+    """Lengths of the answers: all the model's mean, or geometric around it."""
 
-    name: the entry's name, as in `hardware=name`; title: the name a reader knows.
-    memory_bytes: that the driver reports; null if there is no GPU.
-    """
-
-    name: str
-    title: str
-    memory_bytes: int | None
+    fixed = "fixed"
+    geometric = "geometric"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +73,9 @@ class EngineConfig:
     warmup_frames: frames of a throw-away session before the clock starts.
     startup_timeout_s: an engine that is not up by then is given up.
     hang_timeout_s: an engine whose scheduler has work but takes no step for this long is dead.
+    async_scheduling: engine=sim: decide on a step while the one before runs; null: at scale=full,
+        as vLLM does on CUDA, and not at scale=tiny, as on a CPU.
+    scheduler_shortcuts: engine=sim: leave out work of vLLM's scheduler that decides nothing.
     dry_run: print what would be loaded, the pool it would get and the forecast; run nothing.
     """
 
@@ -95,6 +94,8 @@ class EngineConfig:
     warmup_frames: int = 3
     startup_timeout_s: float = 120.0
     hang_timeout_s: float = 10.0
+    async_scheduling: bool | None = None
+    scheduler_shortcuts: bool = True
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -115,12 +116,18 @@ class WorkloadConfig:
     num_sessions: N, concurrent calls.
     duration_s: frames are released for this long.
     arrivals: phases of the sessions within one frame budget.
+    answers: distribution of output tokens a frame, with the model's mean.
+    answer_spread: of geometric answers: standard deviation of the logarithm of a run's verbosity.
+    answer_limit_tokens: longest geometric answer; null: four times the mean.
     corpora: manifests in audio_corpora/ that the streams are cut from.
     """
 
     num_sessions: int = 8
     duration_s: float = 40.0
     arrivals: ArrivalKind = ArrivalKind.staggered
+    answers: AnswerKind = AnswerKind.fixed
+    answer_spread: float = 0.0
+    answer_limit_tokens: int | None = None
     corpora: list[str] = field(default_factory=lambda: ["ami_excerpts", "librivox", "silero_vad"])
 
     def __post_init__(self) -> None:
@@ -128,6 +135,8 @@ class WorkloadConfig:
             raise ConfigError(f"workload.num_sessions={self.num_sessions} must be at least 1")
         if self.duration_s <= 0:
             raise ConfigError(f"workload.duration_s={self.duration_s} must be above 0")
+        if self.answer_spread < 0:
+            raise ConfigError(f"workload.answer_spread={self.answer_spread} must be 0 or more")
         if not self.corpora:
             raise ConfigError("workload.corpora is empty: name at least one of audio_corpora/")
 
@@ -186,8 +195,20 @@ class RunConfig:
 
     @property
     def final_session_tokens(self) -> int:
-        """KV positions of a session after its last frame, if nothing is evicted."""
-        return self.num_frames * self.model.kv_tokens_per_frame
+        """KV positions of a session after its last frame, if nothing is evicted.
+
+        With drawn answer lengths: if every one of them were the longest.
+        """
+        prompt = self.model.prompt_tokens_per_frame
+        return self.num_frames * (prompt + self.longest_answer_tokens - 1)
+
+    @property
+    def longest_answer_tokens(self) -> int:
+        """Output tokens that no frame exceeds."""
+        mean, limit = self.model.output_tokens_per_frame, self.workload.answer_limit_tokens
+        if self.workload.answers is AnswerKind.fixed:
+            return mean
+        return 4 * mean if limit is None else limit
 
     @property
     def max_model_len(self) -> int:
@@ -201,8 +222,16 @@ class RunConfig:
         return -(-(self.final_session_tokens + 1) // block) * block
 
     @property
+    def is_scheduled_async(self) -> bool:
+        """Whether a simulated engine decides on a step while the one before runs."""
+        chosen = self.engine.async_scheduling
+        return self.scale is ScaleName.full if chosen is None else chosen
+
+    @property
     def evidence(self) -> str:
         """Evidence class of every number this run yields; an echo is evidence of nothing."""
+        if self.engine.kind is EngineKind.sim:
+            return "simulated"
         return "none" if self.engine.kind is EngineKind.echo else f"live-{self.scale.name}"
 
     @property
@@ -249,5 +278,7 @@ class Invocation(RunConfig):
 
     @property
     def run_config(self) -> RunConfig:
-        """The run itself, without where it goes."""
-        return RunConfig(**{f.name: getattr(self, f.name) for f in fields(RunConfig)})
+        """The run itself, without where it goes and without step times that it does not use."""
+        values = {f.name: getattr(self, f.name) for f in fields(RunConfig)}
+        simulated = self.model.name if self.engine.kind is EngineKind.sim else None
+        return RunConfig(**{**values, "hardware": self.hardware.knowing_only(simulated)})

@@ -58,7 +58,6 @@ class Artifact:
     experiment: str
     minutes: float
     read: str
-    report: str | None = None
     overrides: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = field(default=())
 
@@ -70,7 +69,7 @@ class Artifact:
     def draw(self, results: Path) -> None:
         """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
         tables = read_tables(results, self.id)
-        report_module(self.report or self.experiment).draw(tables, results / "figures" / self.id)
+        report_module(self.experiment).draw(tables, results / "figures" / self.id)
 
     def judged(self, results: Path) -> list[dict[str, Any]]:
         """An entry of claims.json for each claim; NOT MEASURED if the tables are missing."""

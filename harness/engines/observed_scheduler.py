@@ -2,8 +2,7 @@
 
 Set as `scheduler_cls`, vLLM's option for this. Scheduling itself is untouched: after each decision
 the numbers are copied to a shared page, and each preemption is appended to a small log.
-Leans on vllm/v1/core/sched/scheduler.py (0.32): `schedule`, `finish_requests`, `_preempt_request`,
-the queues `running`, `waiting`, `kv_holding_waiting` and `num_waiting_for_streaming_input`.
+Leans on vllm/v1/core/sched/scheduler.py (0.32): `schedule`, `finish_requests`, `_preempt_request`.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any
 
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
-from vllm.v1.request import RequestStatus
 
 from harness.core.errors import EngineError
 from harness.core.files import write_json
-from harness.core.pool_state import PoolState, PoolStatePage
+from harness.core.pool_state import PoolStatePage
+from harness.engines.scheduler_state import SchedulerCounters, read_state
 from harness.engines.vllm_args import OBSERVER_KEY
 from harness.vllm_plugin.host_bound import HostBound
 from harness.vllm_plugin.self_check import inspect_scheduler
@@ -38,9 +37,7 @@ class _Observer:
         directory = Path(config.additional_config[OBSERVER_KEY])
         self._page = PoolStatePage(directory / STATE_PAGE)
         self._preemption_log = directory / PREEMPTION_LOG
-        self._num_steps = 0
-        self._num_preemptions = 0
-        self._num_scheduled_tokens = 0
+        self._counters = SchedulerCounters()
         try:
             report = inspect_scheduler(self).as_dict()
         except EngineError as error:
@@ -52,8 +49,8 @@ class _Observer:
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         output = super().schedule(*args, **kwargs)  # type: ignore[misc]
-        self._num_steps += 1
-        self._num_scheduled_tokens += output.total_num_scheduled_tokens
+        self._counters.num_steps += 1
+        self._counters.num_scheduled_tokens += output.total_num_scheduled_tokens
         self._publish()
         return output
 
@@ -69,7 +66,7 @@ class _Observer:
         return outputs
 
     def _preempt_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        self._num_preemptions += 1
+        self._counters.num_preemptions += 1
         entry = {
             "t_s": time.monotonic(),
             "request_id": request.request_id,
@@ -80,27 +77,7 @@ class _Observer:
         return super()._preempt_request(request, *args, **kwargs)  # type: ignore[misc]
 
     def _publish(self) -> None:
-        pool = self.kv_cache_manager.block_pool  # type: ignore[attr-defined]
-        # One block is vLLM's null block, which no request can hold.
-        total = pool.num_gpu_blocks - 1
-        waiting = self.waiting  # type: ignore[attr-defined]
-        num_queued = len(waiting) + len(self.kv_holding_waiting)  # type: ignore[attr-defined]
-        num_paused = self.num_waiting_for_streaming_input  # type: ignore[attr-defined]
-        preempted = sum(request.status == RequestStatus.PREEMPTED for request in waiting)
-        self._page.write(
-            PoolState(
-                stamp_s=time.monotonic(),
-                total_blocks=total,
-                used_blocks=total - pool.get_num_free_blocks(),
-                num_running=len(self.running),  # type: ignore[attr-defined]
-                num_waiting=num_queued - num_paused,
-                num_paused=num_paused,
-                num_preempted_waiting=preempted,
-                num_preemptions=self._num_preemptions,
-                num_steps=self._num_steps,
-                num_scheduled_tokens=self._num_scheduled_tokens,
-            )
-        )
+        self._page.write(read_state(self, self._counters, stamp_s=time.monotonic()))
 
 
 class ObservedScheduler(_Observer, HostBound, Scheduler):  # type: ignore[misc]

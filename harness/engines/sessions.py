@@ -7,9 +7,13 @@ Source: seen with vLLM 0.32, V1 runner; the driver is the only place that can se
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
+from harness.config import OnMaxModelLen, RunConfig
+from harness.core import clock
+from harness.core.notices import Notice
 from harness.engines.base import Frame
 
 _REQUEST_ID = re.compile(r"call(-?\d+)\.(\d+)")
@@ -53,3 +57,35 @@ def session_of(vllm_request_id: str) -> int:
     match = _REQUEST_ID.match(vllm_request_id)
     assert match is not None, f"request id {vllm_request_id} is not ours"
     return int(match.group(1))
+
+
+def session_requests(
+    run: RunConfig, session_id: int, frames: AsyncIterator[Frame], notices: list[Notice]
+) -> Iterator[tuple[str, AsyncIterator[Frame]]]:
+    """Cut a session into requests: the name of each, and the frames that it is to answer.
+
+    Ask for the next request only after the last has ended; a rotation is added to `notices` then.
+    """
+    policy = run.engine.on_max_model_len
+    limit = None
+    if policy is not OnMaxModelLen.refuse:
+        limit = frames_per_request(run.max_model_len, run.model.kv_tokens_per_frame)
+    source = FrameSource(frames)
+    for part in itertools.count():
+        yield request_id(session_id, part), source.take(limit)
+        if source.is_exhausted or policy is OnMaxModelLen.end:
+            return
+        detail = f"request {part} ended after {limit} frames, before max_model_len"
+        notices.append(
+            Notice(instant_s=clock.now(), kind="rotated", session_id=session_id, detail=detail)
+        )
+
+
+def preemption_notice(instant_s: float, vllm_request_id: str, num_computed_tokens: int) -> Notice:
+    """What to tell of a preemption that took `num_computed_tokens` from a session."""
+    return Notice(
+        instant_s=instant_s,
+        kind="preempted",
+        session_id=session_of(vllm_request_id),
+        detail=f"{num_computed_tokens} computed tokens lost",
+    )

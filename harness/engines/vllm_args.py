@@ -47,7 +47,7 @@ def check_device(run: RunConfig) -> None:
 def checkpoint_of(run: RunConfig, cache: Path) -> str:
     """The weights that a run serves: a tiny checkpoint, made if need be, or the hub's name."""
     if run.scale is ScaleName.tiny:
-        return str(ensure_tiny_checkpoint(run.model.name, cache))
+        return str(ensure_tiny_checkpoint(str(run.model.family), cache))
     return run.model.weights.repo
 
 

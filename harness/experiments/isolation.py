@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -22,6 +23,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness.config import EngineKind, RunConfig
+from harness.core import clock
 from harness.core.errors import HarnessError
 from harness.experiments.live_run import Progress, Report, replay_run
 
@@ -29,8 +31,14 @@ LOG_NAME = "engine.log"
 WRITER_LOCK = ".writer.lock"
 POLL_S = 0.2
 STOP_GRACE_S = 15.0
+EXIT_GRACE_S = 5.0
 # A run that reports twice a second and has been quiet for this long is stuck.
 QUIET_TIMEOUT_S = 30.0
+# What the fork server imports once, for all runs.
+_PRELOADS = {
+    EngineKind.vllm: "harness.experiments.vllm_preload",
+    EngineKind.sim: "harness.experiments.sim_preload",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +58,8 @@ class RunProcesses:
 
     def __init__(self, engine: EngineKind) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        if engine is EngineKind.vllm:
-            self._context.set_forkserver_preload(["harness.experiments.vllm_preload"])
+        if engine in _PRELOADS:
+            self._context.set_forkserver_preload([_PRELOADS[engine]])
 
     def run(self, run: RunConfig, directory: Path, cache: Path, watch: Report) -> Outcome:
         """Run in a fresh process until it ends, fails, hangs or Ctrl-C.
@@ -91,6 +99,8 @@ def _watch(
                 message = reader.recv()
         now = time.monotonic()
         if isinstance(message, Outcome):
+            # What it still has to do is give back what it holds of the system.
+            process.join(EXIT_GRACE_S)
             return message
         if isinstance(message, Progress):
             heard, phase = now, message.phase
@@ -116,6 +126,8 @@ def _death(exitcode: int | None) -> str:
 
 def _child(run: RunConfig, directory: Path, cache: Path, writer: Connection) -> None:
     os.setsid()
+    # A collection that walks all that the fork server imported takes half a second.
+    gc.freeze()
     log = os.open(directory / LOG_NAME, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())
@@ -130,7 +142,8 @@ def _child(run: RunConfig, directory: Path, cache: Path, writer: Connection) -> 
     try:
         # Held until the last file is written, also when the parent was killed in between.
         with FileLock(directory / WRITER_LOCK):
-            asyncio.run(_until_terminated(run, directory, cache, report))
+            drive = clock.run_virtual if run.engine.kind is EngineKind.sim else asyncio.run
+            drive(_until_terminated(run, directory, cache, report))
         outcome = Outcome(reached_horizon=True)
     except asyncio.CancelledError:
         outcome = Outcome(reached_horizon=False, failure="interrupted")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from harness.config import EngineKind, RunConfig
 from harness.core import clock
 from harness.engines.base import Engine
-from harness.replay.replayer import Replayer
+from harness.replay.replayer import FrameAudio, Replayer
 from harness.telemetry.recorder import Recorder
 from harness.telemetry.sampler import sample_pool, sampling_interval_s
 from harness.telemetry.schemas import SCHEDULE
+from harness.workload.audio import Samples
 from harness.workload.corpus import load_corpus
 from harness.workload.schedule import draw_run_streams
-from harness.workload.streams import AudioStream
 
 # Between "the engine is warm" and the first release: time to settle, and for the sampler to begin.
 LEAD_S = 0.5
@@ -52,6 +54,10 @@ def build_engine(run: RunConfig, directory: Path, cache: Path) -> Engine:
         from harness.engines.echo import EchoEngine
 
         return EchoEngine()
+    if run.engine.kind is EngineKind.sim:
+        from harness.engines.simulated import SimulatedEngine
+
+        return SimulatedEngine(run, directory=directory, cache=cache)
     from harness.engines.vllm_live import VllmEngine
 
     return VllmEngine(run, observer_dir=directory, cache=cache)
@@ -67,23 +73,46 @@ async def replay_run(run: RunConfig, directory: Path, cache: Path, report: Repor
     try:
         # Before anything that starts threads: the engine core is forked from this process.
         await engine.start()
-        clips = load_corpus(
-            run.workload.corpora,
-            cache_dir=cache / "corpora",
-            sample_rate_hz=run.model.sample_rate_hz,
-        )
-        schedule = SCHEDULE.read(directory)
-        streams = draw_run_streams(run, clips)
+        schedule, streams = SCHEDULE.read(directory), load_streams(run, cache)
+        # A full collection over vLLM's modules pauses this process by up to half a second.
+        gc.collect()
+        gc.freeze()
         await record_replay(run, engine, schedule, streams, directory, report)
     finally:
         await engine.stop()
+
+
+class _Silence:
+    """The audio of a session that nobody listens to."""
+
+    def __init__(self) -> None:
+        self._samples: Samples = np.zeros(0, dtype=np.float32)
+
+    def frame(self, index: int) -> Samples:
+        """No samples, whatever the frame."""
+        return self._samples
+
+
+def load_streams(run: RunConfig, cache: Path) -> Sequence[FrameAudio]:
+    """The sessions' audio; silence for a simulated engine, which hears nothing.
+
+    Raises: CorpusError.
+    """
+    if run.engine.kind is EngineKind.sim:
+        return [_Silence()] * run.workload.num_sessions
+    clips = load_corpus(
+        run.workload.corpora,
+        cache_dir=cache / "corpora",
+        sample_rate_hz=run.model.sample_rate_hz,
+    )
+    return draw_run_streams(run, clips)
 
 
 async def record_replay(
     run: RunConfig,
     engine: Engine,
     schedule: pd.DataFrame,
-    streams: Sequence[AudioStream],
+    streams: Sequence[FrameAudio],
     directory: Path,
     report: Report,
 ) -> None:

@@ -29,6 +29,7 @@ from harness.core.errors import TelemetryError
 from harness.core.files import write_json, write_text
 from harness.diagnosis.summary import summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
+from harness.engines.sim_args import check_simulation
 from harness.engines.vllm_args import check_device
 from harness.experiments.isolation import STOP_GRACE_S, WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.live_run import Report
@@ -82,6 +83,8 @@ def check(run: RunConfig) -> None:
     if run.engine.kind is EngineKind.vllm:
         check_is_served(run.model)
         check_device(run)
+    if run.engine.kind is EngineKind.sim:
+        check_simulation(run)
 
 
 class Runner:

@@ -13,26 +13,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.core.errors import ConfigError
-from harness.models import tiny_qwen2_5_omni
+from harness.models import tiny_minicpm_o, tiny_moshi, tiny_qwen2_5_omni, tiny_qwen3_omni
 
 # Raise when a recipe changes what it writes: old checkpoints are then left behind, not reused.
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 _COMPLETE = "COMPLETE"
 
-_RECIPES: dict[str, Callable[[Path], None]] = {"qwen2_5_omni": tiny_qwen2_5_omni.build}
+_RECIPES: dict[str, Callable[[Path], None]] = {
+    "qwen2_5_omni": tiny_qwen2_5_omni.build,
+    "qwen3_omni": tiny_qwen3_omni.build,
+    "minicpm_o": tiny_minicpm_o.build,
+    "moshi": tiny_moshi.build,
+}
 
 
-def ensure_tiny_checkpoint(model_name: str, cache: Path) -> Path:
-    """Directory of the model's tiny checkpoint, made first if it is not in the cache.
+def ensure_tiny_checkpoint(family: str, cache: Path) -> Path:
+    """Directory of a model family's tiny checkpoint, made first if it is not in the cache.
 
-    Raises: ConfigError if the model has no recipe.
+    Raises: ConfigError if the family has no recipe.
     """
-    recipe = _RECIPES.get(model_name)
+    recipe = _RECIPES.get(family)
     if recipe is None:
         raise ConfigError(
-            f"model={model_name} has no tiny checkpoint: scale=tiny runs {', '.join(_RECIPES)}"
+            f"model.family={family} has no tiny checkpoint: scale=tiny runs {', '.join(_RECIPES)}"
         )
-    target = cache / "checkpoints" / f"{model_name}-tiny-v{RECIPE_VERSION}"
+    target = cache / "checkpoints" / f"{family}-tiny-v{RECIPE_VERSION}"
     if (target / _COMPLETE).exists():
         return target
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")

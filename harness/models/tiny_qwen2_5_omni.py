@@ -11,6 +11,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.models.tiny_parts import (
+    byte_level_tokenizer,
+    drawn_from,
+    log_mel_features,
+    save_weights,
+)
+
 SEED = 20_250_326
 _PLAIN = {"pad_token": "<|endoftext|>", "bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
 _MODALITY = {
@@ -26,40 +33,19 @@ _MODALITY = {
 
 def build(directory: Path) -> None:
     """Write configuration, tokenizer, processor and weights into an existing directory."""
-    import torch
-    from safetensors.torch import save_file
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import (
-        PreTrainedTokenizerFast,
         Qwen2_5OmniConfig,
         Qwen2_5OmniProcessor,
         Qwen2_5OmniThinkerForConditionalGeneration,
         Qwen2VLImageProcessor,
         Qwen2VLVideoProcessor,
-        WhisperFeatureExtractor,
     )
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    byte_level = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
-    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    byte_level.decoder = decoders.ByteLevel()
-    special = _PLAIN | _MODALITY
-    byte_level.add_special_tokens([AddedToken(text, special=True) for text in special.values()])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=byte_level, **_PLAIN, extra_special_tokens=_MODALITY
-    )
-    ids = {name: tokenizer.convert_tokens_to_ids(text) for name, text in special.items()}
+    tokenizer, ids = byte_level_tokenizer(_PLAIN, _MODALITY)
     Qwen2_5OmniProcessor(
         image_processor=Qwen2VLImageProcessor(),
         video_processor=Qwen2VLVideoProcessor(),
-        feature_extractor=WhisperFeatureExtractor(
-            feature_size=128,
-            sampling_rate=16_000,
-            hop_length=160,
-            n_fft=400,
-            chunk_length=300,
-            return_attention_mask=True,
-        ),
+        feature_extractor=log_mel_features(num_mel_bins=128, chunk_length_s=300),
         tokenizer=tokenizer,
     ).save_pretrained(directory)
 
@@ -92,6 +78,8 @@ def build(directory: Path) -> None:
                 "num_key_value_heads": 2,
                 "head_dim": 32,
                 "max_position_embeddings": 32_768,
+                # transformers' default here is True, where vLLM reads it and would not use lm_head.
+                "tie_word_embeddings": False,
                 "rope_parameters": {
                     "rope_type": "default",
                     "rope_theta": 1e6,
@@ -114,11 +102,9 @@ def build(directory: Path) -> None:
     config.architectures = ["Qwen2_5OmniForConditionalGeneration"]
     config.save_pretrained(directory)
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        thinker = Qwen2_5OmniThinkerForConditionalGeneration(config.thinker_config)
-    weights = {
-        f"thinker.{name}": tensor.to(torch.bfloat16).contiguous()
-        for name, tensor in thinker.state_dict().items()
-    }
-    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    thinker = drawn_from(
+        SEED, lambda: Qwen2_5OmniThinkerForConditionalGeneration(config.thinker_config)
+    )
+    save_weights(
+        directory, {f"thinker.{name}": tensor for name, tensor in thinker.state_dict().items()}
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -17,9 +17,16 @@ from harness.core import clock
 from harness.core.errors import EngineError
 from harness.engines.base import Engine, Frame
 from harness.telemetry.recorder import Recorder
-from harness.workload.streams import AudioStream
+from harness.workload.audio import Samples
 
 _HANG_SLACK_S = 0.05
+
+
+class FrameAudio(Protocol):
+    """The audio of one session."""
+
+    def frame(self, index: int) -> Samples:
+        """Frame `index`, from 0: float32, shape (num_samples,)."""
 
 
 class Replayer:
@@ -32,7 +39,7 @@ class Replayer:
     def __init__(
         self,
         schedule: pd.DataFrame,
-        streams: Sequence[AudioStream],
+        streams: Sequence[FrameAudio],
         engine: Engine,
         recorder: Recorder,
         *,

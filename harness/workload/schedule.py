@@ -13,6 +13,7 @@ import pandas as pd
 from harness.config import ArrivalKind, RunConfig
 from harness.core.digests import digest
 from harness.core.seeding import named_rng
+from harness.workload.answers import draw_answers
 from harness.workload.corpus import Clip
 from harness.workload.streams import AudioStream, draw_streams
 
@@ -41,6 +42,7 @@ def build_schedule(run: RunConfig, streams: Sequence[AudioStream]) -> pd.DataFra
     """One row a frame, as in telemetry's SCHEDULE schema, ordered by release."""
     budget = run.model.frame_budget_s
     starts = session_starts(run.workload.arrivals, len(streams), budget)
+    answers = draw_answers(run)
     tables = []
     for session_id, (start_s, stream) in enumerate(zip(starts, streams, strict=True)):
         frames = np.arange(run.num_frames)
@@ -52,7 +54,7 @@ def build_schedule(run: RunConfig, streams: Sequence[AudioStream]) -> pd.DataFra
                     "release_s": start_s + frames * budget,
                     "clip_id": stream.start.clip_id,
                     "offset_s": stream.start.offset_s,
-                    "output_tokens": run.model.output_tokens_per_frame,
+                    "output_tokens": answers[session_id],
                     "prefix_digest": stream.prefix_digest(),
                 }
             )

@@ -18,6 +18,7 @@ from harness.experiments.isolation import RunProcesses
 from harness.experiments.live_run import Progress
 from harness.experiments.runner import DONE, FinishedRun, Runner
 from harness.experiments.session import run_experiment
+from tests.experiments.conftest import PATIENT
 
 pytestmark = pytest.mark.live
 
@@ -29,6 +30,7 @@ SMALL = (
     "engine.kv_pool_blocks=32",
     "engine.max_model_len=512",
     "engine.max_num_batched_tokens=64",
+    *PATIENT,
 )
 BOUND = ("retention.window_tokens=64", "retention.sink_tokens=32")
 

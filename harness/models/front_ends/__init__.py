@@ -15,15 +15,20 @@ from harness.models.front_ends.base import FrontEnd, SessionFrontEnd
 __all__ = ["FrontEnd", "SessionFrontEnd", "check_is_served", "load_front_end"]
 
 # Family -> module and class; loaded only when asked for, since some pull in torch.
-_FAMILIES = {"qwen2_5_omni": "qwen2_5_omni:Qwen25OmniFrontEnd"}
+_FAMILIES = {
+    "qwen2_5_omni": "qwen2_5_omni:Qwen25OmniFrontEnd",
+    "qwen3_omni": "qwen3_omni:Qwen3OmniFrontEnd",
+    "minicpm_o": "minicpm_o:MiniCPMOFrontEnd",
+    "moshi": "moshi:MoshiFrontEnd",
+}
 
 
 def check_is_served(model: ModelSpec) -> None:
     """Refuse a model without a front end. Raises: ConfigError."""
     if model.family not in _FAMILIES:
         raise ConfigError(
-            f"model={model.name} is catalogued but cannot be served yet: "
-            f"choose model={' or model='.join(_FAMILIES)}"
+            f"model.family={model.family} of model={model.name} has no front end: "
+            f"choose {' or '.join(_FAMILIES)}, or add one (docs/add-a-model.md)"
         )
 
 

@@ -14,6 +14,8 @@ class SessionFrontEnd(Protocol):
     def prompt(self, index: int, audio: npt.NDArray[np.float32]) -> Any:
         """The chunk for frame `index`, in a form that vLLM's StreamingInput takes.
 
+        May be a coroutine, if a frame can only be built once the one before has been answered.
+
         audio: (num_samples,) float32 at the model's sample rate.
         """
 

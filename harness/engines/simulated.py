@@ -1,0 +1,254 @@
+"""The simulated engine: vLLM's own scheduler in virtual time, a step-time model instead of a GPU.
+
+    frame -> front end (one at a time) -> inbox -> scheduler -> step (takes time) -> tokens
+
+One task is the engine core: it takes in what has arrived, lets the scheduler decide, waits for the
+step to pass on the loop's clock and hands out tokens, in the order of vLLM's own engine core
+(vllm/v1/engine/core.py, 0.32: `step`, `step_with_batch_queue`). Run it on a
+`clock.VirtualEventLoop`; on a wall-clock loop it would answer in real time.
+
+What audio costs: a step that computes a frame's prompt pays for its encoder (StepTime.frame_s and
+prefill_step_s), and before that the front end, which shares the client's event loop, takes
+`ingest_frame_s` for each frame, one after the other over all sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.config import RunConfig
+from harness.core import clock
+from harness.core.errors import EngineError
+from harness.core.files import write_json
+from harness.core.notices import Notice
+from harness.core.pool_state import PoolState
+from harness.engines.base import Frame
+from harness.engines.sessions import preemption_notice, session_requests
+from harness.engines.sim_args import simulated_step_time
+
+if TYPE_CHECKING:
+    from harness.engines.sim_core import SchedulerCore, Step
+
+BOUND_REPORT = "bound.json"
+# vLLM's engine core sleeps this long after a step in which nothing could run.
+_RETRY_S = 0.001
+
+
+class SimulatedEngine:
+    """A fresh simulated engine for one run.
+
+    directory: where the report on the bound goes, as beside a live engine; None: nowhere.
+    cache: directory for the config.json that vLLM insists on.
+    """
+
+    def __init__(self, run: RunConfig, *, directory: Path | None, cache: Path) -> None:
+        self._run = run
+        self._directory = directory
+        self._cache = cache
+        self._core: SchedulerCore | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._death: EngineError | None = None
+        self._input_came = asyncio.Event()
+        self._inbox: list[Callable[[], object]] = []
+        self._aborts: list[str] = []
+        self._answers: dict[str, _Answers] = {}
+        self._notices: list[Notice] = []
+        self._ingest_frame_s = simulated_step_time(run).ingest_frame_s
+        self._front_end_free_s = 0.0
+
+    async def start(self) -> None:
+        """Build the scheduler and check that the bound is in force.
+
+        Raises: EngineError if it is not; ConfigError if it cannot be.
+        """
+        from harness.engines.sim_core import SchedulerCore
+
+        self._core = SchedulerCore(self._run, self._cache)
+        if self._directory is not None:
+            write_json(self._directory / BOUND_REPORT, self._core.bound.as_dict())
+        self._serving = asyncio.create_task(self._serve(self._core))
+        self._serving.add_done_callback(self._ended)
+
+    async def converse(self, session_id: int, frames: AsyncIterator[Frame]) -> AsyncIterator[int]:
+        """One request after the other, each ended before max_model_len."""
+        for name, part in session_requests(self._run, session_id, frames, self._notices):
+            answers = self._open(name, part)
+            try:
+                while num_tokens := answers.take() or await answers.next():
+                    yield num_tokens
+            finally:
+                self._close(name)
+
+    def _open(self, name: str, frames: AsyncIterator[Frame]) -> _Answers:
+        if self._core is None or self._death is not None:
+            raise self._death or EngineError("the engine is not running: start() was not called")
+        feeding = asyncio.create_task(self._feed(self._core, name, frames))
+        answers = self._answers[name] = _Answers(feeding)
+        return answers
+
+    def _close(self, name: str) -> None:
+        answers = self._answers.pop(name)
+        answers.feeding.cancel()
+        if not answers.is_complete:
+            self._aborts.append(name)
+            self._input_came.set()
+
+    async def _feed(self, core: SchedulerCore, name: str, frames: AsyncIterator[Frame]) -> None:
+        """Every frame extends the request's prompt and decodes a fixed count of tokens."""
+        num_prompt_tokens = self._run.model.prompt_tokens_per_frame
+        async for frame in frames:
+            await self._digest()
+            # As with audio: no two frames are alike, whatever the prefix cache may look for.
+            token = (frame.session_id + 2) << 24 | frame.index + 1
+            prompt = [token] * num_prompt_tokens
+            self._post(partial(core.add, name, prompt, frame.output_tokens, clock.now()))
+
+        def close() -> None:
+            if core.close(name, clock.now()):
+                self._hand_out(name, 0, is_last=True)
+
+        self._post(close)
+
+    async def _digest(self) -> None:
+        """Wait for the front end, and for its work on one frame."""
+        if self._ingest_frame_s:
+            start_s = max(clock.now(), self._front_end_free_s)
+            self._front_end_free_s = start_s + self._ingest_frame_s
+            await clock.sleep_until(self._front_end_free_s)
+
+    def _post(self, action: Callable[[], object]) -> None:
+        self._inbox.append(action)
+        self._input_came.set()
+
+    async def _serve(self, core: SchedulerCore) -> None:
+        """The engine core's loop. Up to `core.depth` steps are decided on before one completes."""
+        in_flight: deque[tuple[float, Step]] = deque()
+        gpu_free_s = 0.0
+        has_failed = False
+        while True:
+            if self._take_in(core):
+                has_failed = False
+            step = core.launch() if core.has_work() else None
+            for lost in core.take_preempted():
+                self._notices.append(
+                    preemption_notice(clock.now(), lost.request_id, lost.num_computed_tokens)
+                )
+            if step is not None:
+                gpu_free_s = max(clock.now(), gpu_free_s) + step.seconds
+                in_flight.append((gpu_free_s, step))
+                has_failed = False
+                if len(in_flight) < core.depth:
+                    continue
+            if in_flight:
+                done_s, done = in_flight.popleft()
+                await clock.sleep_until(done_s)
+                self._abort(core)
+                core.complete(done, self._hand_out)
+            elif core.has_work() and not has_failed:
+                # A step that only preempted is empty as well, and the next one may not be.
+                has_failed = True
+                await asyncio.sleep(_RETRY_S)
+            else:
+                # Two attempts with nothing in between: only input can change the third.
+                self._input_came.clear()
+                await self._input_came.wait()
+
+    def _take_in(self, core: SchedulerCore) -> bool:
+        """Apply what has arrived; returns whether anything had."""
+        has_input = bool(self._inbox or self._aborts)
+        self._abort(core)
+        for action in self._inbox:
+            action()
+        self._inbox.clear()
+        return has_input
+
+    def _abort(self, core: SchedulerCore) -> None:
+        for name in self._aborts:
+            core.abort(name)
+        self._aborts.clear()
+
+    def _hand_out(self, name: str, num_tokens: int, is_last: bool) -> None:
+        answers = self._answers.get(name)
+        if answers is not None and (num_tokens or is_last):
+            answers.put(num_tokens, is_last)
+
+    def _ended(self, serving: asyncio.Task[None]) -> None:
+        """The engine core never ends by itself: it was stopped, or it has died."""
+        if serving.cancelled() or (error := serving.exception()) is None:
+            return
+        if isinstance(error, EngineError):
+            self._death = error
+        else:
+            self._death = EngineError(f"vLLM's scheduler died: {type(error).__name__}: {error}")
+            self._death.__cause__ = error
+        for answers in self._answers.values():
+            answers.fail(self._death)
+
+    def pool(self) -> PoolState | None:
+        """The scheduler as it is now: a stall is seen in its numbers, and it cannot hang."""
+        return self._core.state(clock.now()) if self._core else None
+
+    def notices(self) -> list[Notice]:
+        """Every preemption and rotation since the start."""
+        return list(self._notices)
+
+    async def stop(self) -> None:
+        """End the engine core; what is in flight is lost."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+
+
+class _Answers:
+    """Tokens of one request on their way from the engine core to whoever converses.
+
+    feeding: the task that feeds the request; its error is the conversation's.
+    """
+
+    def __init__(self, feeding: asyncio.Task[None]) -> None:
+        self.feeding = feeding
+        self.is_complete = False
+        self._num_tokens = 0
+        self._error: BaseException | None = None
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[int] | None = None
+        feeding.add_done_callback(self._fed)
+
+    def put(self, num_tokens: int, is_last: bool) -> None:
+        """Tokens have come; nothing follows if `is_last`."""
+        if is_last:
+            self.is_complete = True
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            self._num_tokens += num_tokens
+        else:
+            waiter.set_result(num_tokens)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing follows but this error."""
+        self._error = error
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(error)
+
+    def _fed(self, feeding: asyncio.Task[None]) -> None:
+        if not feeding.cancelled() and (error := feeding.exception()) is not None:
+            self.fail(error)
+
+    def take(self) -> int:
+        """Tokens that have come and were not waited for."""
+        num_tokens, self._num_tokens = self._num_tokens, 0
+        return num_tokens
+
+    def next(self) -> asyncio.Future[int]:
+        """The next tokens, once they come; 0 after the last."""
+        waiter = self._waiter = self._loop.create_future()
+        if self._error is not None:
+            waiter.set_exception(self._error)
+        elif self.is_complete:
+            waiter.set_result(0)
+        return waiter

@@ -1,0 +1,73 @@
+"""What the omni models' front ends share: every frame is one audio item.
+
+vLLM's own processor turns it into features and placeholder tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.core.errors import ConfigError
+from harness.models.catalog import ModelSpec
+
+# Whisper's feature extractor: one log-mel frame every 160 samples at 16 kHz.
+HOP_SAMPLES = 160
+
+
+class AudioItemFrontEnd(ABC):
+    """Stateless: all calls share one front end.
+
+    frame_text: the chunk of one frame, with the model's audio placeholder in it.
+
+    Raises: ConfigError if a frame does not become the tokens that the catalogue says.
+    """
+
+    frame_text: ClassVar[str]
+
+    def __init__(self, model: ModelSpec, checkpoint: Path) -> None:
+        self._sample_rate_hz = model.sample_rate_hz
+        self._frame_samples = round(model.frame_budget_s * model.sample_rate_hz)
+        self._checkpoint = checkpoint
+        found = self.prompt_tokens(math.ceil(self._frame_samples / HOP_SAMPLES))
+        if found != model.prompt_tokens_per_frame:
+            fitting = (found - model.wrapper_tokens_per_frame) / model.frame_budget_s
+            raise ConfigError(
+                f"model.frame_budget_s={model.frame_budget_s:g} makes {found} prompt tokens of a "
+                f"frame, not the {model.prompt_tokens_per_frame} that model.audio_tokens_per_s="
+                f"{model.audio_tokens_per_s:g} says: set model.audio_tokens_per_s={fitting:g}"
+            )
+
+    @staticmethod
+    @abstractmethod
+    def prompt_tokens(num_mel_frames: int) -> int:
+        """Tokens that vLLM makes of one frame's text and audio."""
+
+    @property
+    def engine_args(self) -> dict[str, Any]:
+        """Audio only: towers of other modalities are neither loaded nor profiled."""
+        return {"limit_mm_per_prompt": {"audio": 1, "image": 0, "video": 0}}
+
+    @property
+    def sampling_args(self) -> dict[str, Any]:
+        """Nothing beyond the length."""
+        return {}
+
+    def open_session(self, session_id: int) -> AudioItemFrontEnd:
+        """All calls share the front end."""
+        return self
+
+    def prompt(self, index: int, audio: npt.NDArray[np.float32]) -> Any:
+        """The frame's text and its one audio item."""
+        return {
+            "prompt": self.frame_text,
+            "multi_modal_data": {"audio": [(audio, self._sample_rate_hz)]},
+        }
+
+    def receive(self, completion: Any) -> None:  # noqa: B027 - a default, not a hole
+        """Text tokens: nothing to keep."""

@@ -87,16 +87,21 @@ def check_capacity(run: RunConfig) -> None:
         _check_pool(run, engine.kv_pool_blocks)
 
 
-def _check_pool(run: RunConfig, pool_blocks: int) -> None:
-    engine, workload = run.engine, run.workload
+def check_engine_starts(run: RunConfig, pool_blocks: int) -> None:
+    """Refuse a pool that vLLM would refuse at start-up. Raises: PoolExhausted."""
     least = _least_pool_blocks(run)
     if pool_blocks < least:
         knob = "max_num_batched_tokens" if run.retention.is_bounded else "max_model_len"
         raise PoolExhausted(
             f"engine.kv_pool_blocks={pool_blocks} is below the {least} blocks of "
-            f"{engine.block_size_tokens} tokens that vLLM needs to start: raise it or lower "
+            f"{run.engine.block_size_tokens} tokens that vLLM needs to start: raise it or lower "
             f"engine.{knob}"
         )
+
+
+def _check_pool(run: RunConfig, pool_blocks: int) -> None:
+    workload = run.workload
+    check_engine_starts(run, pool_blocks)
     if run.retention.is_bounded and plateau_occupancy(run, pool_blocks) > 1:
         raise PoolExhausted(
             f"retention.window_tokens={run.retention.window_tokens} with sink_tokens="

@@ -42,6 +42,8 @@ class Shortcuts:
         self._is_caching = manager.enable_caching
         if not self._is_caching:
             manager.allocate_slots = quick_allocation(manager)
+            # A scheduled request's blocks: they grow with its age, and only a worker wants them.
+            manager.get_blocks = lambda _: manager.empty_kv_cache_blocks
 
     def get_request_counts(self) -> tuple[int, int]:
         """Count running and waiting requests; paused ones are waiting."""

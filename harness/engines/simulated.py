@@ -173,8 +173,7 @@ class SimulatedEngine:
         self._aborts.clear()
 
     def _hand_out(self, name: str, num_tokens: int, is_last: bool) -> None:
-        answers = self._answers.get(name)
-        if answers is not None and (num_tokens or is_last):
+        if (answers := self._answers.get(name)) is not None:
             answers.put(num_tokens, is_last)
 
     def _ended(self, serving: asyncio.Task[None]) -> None:
@@ -221,12 +220,12 @@ class _Answers:
 
     def put(self, num_tokens: int, is_last: bool) -> None:
         """Tokens have come; nothing follows if `is_last`."""
+        waiter = self._waiter
         if is_last:
             self.is_complete = True
-        waiter = self._waiter
         if waiter is None or waiter.done():
             self._num_tokens += num_tokens
-        else:
+        elif num_tokens or is_last:
             waiter.set_result(num_tokens)
 
     def fail(self, error: BaseException) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
 import json
 import os
 from collections.abc import AsyncIterator
@@ -19,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.config import OnMaxModelLen, RunConfig
-from harness.core import clock
+from harness.config import RunConfig
 from harness.core.errors import EngineError
 from harness.core.notices import Notice
 from harness.core.pool_state import PoolState, PoolStatePage
 from harness.engines.base import Frame
-from harness.engines.sessions import FrameSource, frames_per_request, request_id, session_of
+from harness.engines.sessions import preemption_notice, session_requests
 from harness.engines.vllm_args import checkpoint_of, engine_args
 from harness.models.front_ends import FrontEnd, load_front_end
 
@@ -115,21 +113,9 @@ class VllmEngine:
 
     async def converse(self, session_id: int, frames: AsyncIterator[Frame]) -> AsyncIterator[int]:
         """One streaming-input request after the other, each ended before max_model_len."""
-        policy = self._run.engine.on_max_model_len
-        limit = None
-        if policy is not OnMaxModelLen.refuse:
-            limit = frames_per_request(self._run.max_model_len, self._run.model.kv_tokens_per_frame)
-        source = FrameSource(frames)
-        for part in itertools.count():
-            answers = self._request(request_id(session_id, part), session_id, source.take(limit))
-            async for num_tokens in answers:
+        for name, part in session_requests(self._run, session_id, frames, self._notices):
+            async for num_tokens in self._request(name, session_id, part):
                 yield num_tokens
-            if source.is_exhausted or policy is OnMaxModelLen.end:
-                return
-            detail = f"request {part} ended after {limit} frames, before max_model_len"
-            self._notices.append(
-                Notice(instant_s=clock.now(), kind="rotated", session_id=session_id, detail=detail)
-            )
 
     async def _request(
         self, name: str, session_id: int, frames: AsyncIterator[Frame]
@@ -188,12 +174,7 @@ class VllmEngine:
             [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         )
         preemptions = [
-            Notice(
-                instant_s=entry["t_s"],
-                kind="preempted",
-                session_id=session_of(entry["request_id"]),
-                detail=f"{entry['num_computed_tokens']} computed tokens lost",
-            )
+            preemption_notice(entry["t_s"], entry["request_id"], entry["num_computed_tokens"])
             for entry in entries
         ]
         return [*self._notices, *preemptions]

@@ -12,6 +12,7 @@ from harness.experiments.runner import FinishedRun
 
 _MISSING = "-"
 MAX_COLUMNS = 4
+MAX_ROWS = 12
 
 
 def verdict_line(run: FinishedRun) -> str:
@@ -23,10 +24,12 @@ def verdict_line(run: FinishedRun) -> str:
 
 
 def verdict_table(summaries: pd.DataFrame) -> Table:
-    """The summary table of an artifact: runs as columns while they fit, else one row a run."""
+    """The summary table of an artifact: runs as columns, as rows, or counted, whichever fits."""
     table = Table(title="verdicts", title_justify="left", caption_justify="left")
     runs = summaries.to_dict(orient="records")
-    if len(runs) <= MAX_COLUMNS:
+    if len(runs) > MAX_ROWS:
+        _count_verdicts(table, summaries)
+    elif len(runs) <= MAX_COLUMNS:
         table.add_column("")
         for run in runs:
             table.add_column(str(run["variant"]), justify="right")
@@ -42,6 +45,19 @@ def verdict_table(summaries: pd.DataFrame) -> Table:
             table.add_row(str(run["model"]), str(run["variant"]), *cells)
     table.caption = f"evidence: {', '.join(dict.fromkeys(summaries['evidence']))}"
     return table
+
+
+def _count_verdicts(table: Table, summaries: pd.DataFrame) -> None:
+    for label in ("model", "variant", "N"):
+        table.add_column(label)
+    for label in ("runs", "verdicts", "median misses"):
+        table.add_column(label, justify="right")
+    for (model, kept, size), group in summaries.groupby(
+        ["model", "variant", "num_sessions"], sort=False
+    ):
+        counts = ", ".join(f"{n} {name}" for name, n in group["verdict"].value_counts().items())
+        misses = f"{group['deadline_miss_share'].median():.1%}"
+        table.add_row(str(model), str(kept), str(size), str(len(group)), counts, misses)
 
 
 def _seconds(key: str) -> Any:

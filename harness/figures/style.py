@@ -26,6 +26,7 @@ COLOURS = {
 EVIDENCE = {
     "live-tiny": "live vLLM on CPU, tiny random weights of the true architecture, real speech",
     "live-full": "live vLLM on GPU, real weights, real speech",
+    "simulated": "vLLM's own scheduler in virtual time, step times from conf/hardware/, no GPU",
     "none": "no engine: the harness's own echo",
 }
 

@@ -13,6 +13,8 @@ ENGINES = {
     "echo": ["engine=echo", "model.frame_budget_s=1"],
     "vllm": ["engine=vllm", "model.frame_budget_s=1"],
     "vllm-bounded": ["engine=vllm", "model.frame_budget_s=1", "retention=sink_window"],
+    "sim": ["engine=sim", "model.frame_budget_s=1"],
+    "sim-bounded": ["engine=sim", "model.frame_budget_s=1", "retention=sink_window"],
 }
 _ENGINE_PARAMS = [
     pytest.param(name, marks=[pytest.mark.live] if name.startswith("vllm") else [])

@@ -80,7 +80,7 @@ class ListeningFrontEnd(front_ends.MoshiFrontEnd):
             text, codes = call._ids.unpack(completion.logprobs[-1])
             notes.said.append([text, *codes])
             receive(completion)
-            notes.spoken = [[frame.text, *frame.codes] for frame in call.spoken]
+            notes.spoken += [[frame.text, *frame.codes] for frame in call.spoken[-1:]]
 
         call.receive = noted  # type: ignore[method-assign]
         return call

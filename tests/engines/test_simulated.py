@@ -1,0 +1,162 @@
+"""The simulated engine under the replayer: arithmetic, determinism, the cliff, its own death."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.capacity import plateau_occupancy
+from harness.config import RunConfig
+from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
+from harness.engines.simulated import SimulatedEngine
+from harness.workload.corpus import Clip
+from tests.engines.simulation import CROWD, configured, simulate
+
+Simulate = Callable[..., Recording]
+
+
+@pytest.fixture
+def simulated(clips: list[Clip], tmp_path: Path) -> Simulate:
+    """Simulate a run; each call has a directory of its own."""
+    count = iter(range(100))
+
+    def run_it(
+        run: RunConfig, prepare: Callable[[SimulatedEngine], None] | None = None
+    ) -> Recording:
+        return simulate(run, clips, tmp_path / str(next(count)), prepare=prepare)
+
+    return run_it
+
+
+def assert_equal(one: Recording, other: Recording) -> None:
+    """Every instant, count and event of two recordings is the same."""
+    for name in ("frames", "pool", "events"):
+        pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True)
+
+
+@pytest.mark.parametrize("is_async", ["true", "false"])
+@pytest.mark.parametrize("retention", ["unbounded", "sink_window"])
+def test_one_run_gives_one_recording(simulated: Simulate, retention: str, is_async: str) -> None:
+    run = configured(*CROWD, f"retention={retention}", f"engine.async_scheduling={is_async}")
+    assert_equal(simulated(run), simulated(run))
+
+
+def test_the_unbounded_cliff_comes_when_arithmetic_says_and_the_bound_prevents_it(
+    simulated: Simulate,
+) -> None:
+    unbounded, bounded = configured("retention=unbounded"), configured("retention=sink_window")
+    recording = simulated(unbounded)
+    found = diagnose(unbounded, recording)
+    assert found.verdict is Verdict.stalled, found.cause
+    model, engine, workload = unbounded.model, unbounded.engine, unbounded.workload
+    assert engine.kv_pool_blocks is not None
+    tokens_per_s = workload.num_sessions * model.kv_tokens_per_frame / model.frame_budget_s
+    arithmetic_s = engine.kv_pool_blocks * engine.block_size_tokens / tokens_per_s
+    full_s = pool_full_s(unbounded, recording.pool)
+    # Between full blocks and full tokens lies one partly filled block a session.
+    assert full_s == pytest.approx(arithmetic_s, abs=model.frame_budget_s)
+
+    recording = simulated(bounded)
+    assert diagnose(bounded, recording).verdict is Verdict.alive
+    peak = float(recording.pool["occupancy"].max())
+    # Most calls wait for their next frame, without the blocks that it will need.
+    assert 0.6 < peak / plateau_occupancy(bounded, engine.kv_pool_blocks) <= 1.0
+
+
+def test_blocks_are_conserved_under_preemption(simulated: Simulate) -> None:
+    for is_async in ("true", "false"):
+        recording = simulated(configured(*CROWD, f"engine.async_scheduling={is_async}"))
+        pool = recording.pool
+        assert pool["preemptions"].iloc[-1] == len(recording.events_of("preempted")) > 0
+        assert pool["occupancy"].between(0, 1).all()
+        assert (pool[["running", "waiting", "paused", "preempted"]] >= 0).all(axis=None)
+        # A call holds blocks from its first frame to its preemption, and is counted in one state.
+        assert (pool[["running", "waiting", "paused"]].sum(axis=1).iloc[5:] == 16).all()
+
+
+def test_preemptions_are_noted_at_virtual_instants(simulated: Simulate) -> None:
+    events = simulated(configured(*CROWD)).events_of("preempted")
+    assert events["t_s"].between(10, 24).all()
+    assert events["session_id"].between(0, 15).all()
+    assert events["detail"].str.fullmatch(r"\d+ computed tokens lost").all()
+
+
+def test_a_stalled_simulation_is_no_hang(simulated: Simulate) -> None:
+    run = configured("workload.duration_s=40", "engine.hang_timeout_s=1")
+    recording = simulated(run)
+    assert diagnose(run, recording).verdict is Verdict.stalled
+    assert recording.events_of("engine_dead").empty
+    assert (recording.pool["state_age_s"] == 0).all()
+
+
+def test_a_bound_shortens_steps_by_what_is_not_read(simulated: Simulate) -> None:
+    slow = "hardware.step_times.qwen2_5_omni.context_byte_s"
+    calls = ("engine.kv_pool_blocks=400", f"+{slow}=1e-10")
+    unbounded = simulated(configured(*calls, "retention=unbounded")).frames
+    bounded = simulated(configured(*calls, "retention=sink_window")).frames
+    latency = [frames.groupby("frame")["latency_s"].mean() for frames in (unbounded, bounded)]
+    assert latency[0].iloc[0] == pytest.approx(latency[1].iloc[0], rel=0.01)
+    # 8 steps read 1100 tokens of 57,344 bytes each, or 160.
+    assert latency[0].iloc[-1] - latency[1].iloc[-1] == pytest.approx(8 * 950 * 5.7e-6, rel=0.2)
+
+
+def test_the_front_end_digests_one_frame_at_a_time(simulated: Simulate) -> None:
+    run = configured(
+        "workload.arrivals=synchronised",
+        "hardware.step_times.qwen2_5_omni.ingest_frame_s=0.1",
+        "retention=sink_window",
+    )
+    first = simulated(run).frames.query("frame == 3")
+    assert sorted(first["ingest_s"]) == pytest.approx([0.1 * k for k in range(1, 9)])
+
+
+def test_answers_are_as_long_as_each_frame_asks(clips: list[Clip], tmp_path: Path) -> None:
+    run = configured("retention=sink_window", "model.output_tokens_per_frame=3")
+    frames = simulate(run, clips, tmp_path).frames
+    assert (frames["tokens"] == 3).all()
+    moshi = configured("retention=sink_window", "model.output_tokens_per_frame=1")
+    frames = simulate(moshi, clips, tmp_path).frames
+    assert (frames["tokens"] == 1).all()
+
+
+def test_rotation_before_max_model_len_keeps_every_call_alive(simulated: Simulate) -> None:
+    # 5 frames of 59 tokens fit below 320; 18 frames a call make three rotations each.
+    limits = (
+        "engine.max_model_len=320",
+        "engine.on_max_model_len=rotate",
+        "workload.duration_s=36",
+    )
+    run = configured("retention=unbounded", *limits)
+    recording = simulated(run)
+    assert diagnose(run, recording).verdict is Verdict.alive
+    assert recording.frames["tokens"].sum() == recording.frames["expected_tokens"].sum()
+    assert recording.events_of("rotated").groupby("session_id").size().tolist() == [3] * 8
+
+
+def test_a_session_at_max_model_len_kills_the_engine_with_every_other(
+    simulated: Simulate,
+) -> None:
+    run = configured("retention=sink_window")
+    short = dataclasses.replace(run, engine=dataclasses.replace(run.engine, max_model_len=320))
+    recording = simulated(short)
+    found = diagnose(short, recording)
+    assert found.verdict is Verdict.engine_dead
+    assert "reached max_model_len=320" in found.cause
+
+
+def test_a_scheduler_that_raises_is_a_dead_engine(simulated: Simulate) -> None:
+    def break_it(engine: SimulatedEngine) -> None:
+        core = engine._core
+        assert core is not None
+
+        def launch() -> None:
+            raise AssertionError("no such block")
+
+        core.launch = launch  # type: ignore[method-assign, assignment]
+
+    run = configured("retention=sink_window")
+    found = diagnose(run, simulated(run, break_it))
+    assert found.verdict is Verdict.engine_dead
+    assert "vLLM's scheduler died: AssertionError: no such block" in found.cause

@@ -1,0 +1,71 @@
+"""The paper's wall in virtual time, from the command's configuration to its verdicts."""
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from harness.composition import expand
+from harness.config import EngineKind
+from harness.diagnosis.verdicts import Verdict
+from harness.experiments.isolation import RunProcesses
+from harness.experiments.runner import DONE, FinishedRun, Runner
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache"
+# A quarter of the paper's calls on a quarter of its pool: the same occupancy at every instant.
+QUARTER = (
+    "engine=sim",
+    "scale=full",
+    "model=qwen3_omni",
+    "hardware=rtx_pro_6000",
+    "workload.num_sessions=32",
+    "engine.kv_pool_blocks=8843",
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FinishedRun]:
+    """300 s of 32 calls, unbounded and bounded."""
+    results = tmp_path_factory.mktemp("results")
+    processes = RunProcesses(EngineKind.sim)
+    points = expand([*QUARTER, f"paths.results_dir={results}", f"paths.cache_dir={CACHE}"])
+    return {
+        point.retention.kind.name: Runner(point.paths, processes).run(
+            point.run_config, lambda _: None
+        )
+        for point in points
+    }
+
+
+def test_unbounded_calls_collapse_when_the_pool_is_full_and_bounded_ones_live(
+    runs: dict[str, FinishedRun],
+) -> None:
+    unbounded, bounded = runs["unbounded"].summary, runs["sink_window"].summary
+    assert Verdict[unbounded["verdict"]].is_collapse, unbounded["cause"]
+    # 141,488 tokens, filled by 32 calls of 27.5 a second.
+    assert unbounded["pool_full_s"] == pytest.approx(160.8, abs=4)
+    assert unbounded["predicted_saturation_s"] == pytest.approx(unbounded["pool_full_s"], abs=4)
+    assert unbounded["tick_view_miss_share"] == 0.0
+    assert bounded["verdict"] == "alive", bounded["cause"]
+    assert bounded["peak_occupancy"] == pytest.approx(0.25, abs=0.02)
+    assert bounded["completeness"] == 1.0
+
+
+def test_a_simulated_run_leaves_what_a_live_one_leaves_and_says_what_it_is(
+    runs: dict[str, FinishedRun],
+) -> None:
+    for kind, run in runs.items():
+        assert run.summary["evidence"] == "simulated"
+        assert (run.directory / DONE).exists()
+        report = json.loads((run.directory / "bound.json").read_text())
+        assert report["state"] == ("bounded" if kind == "sink_window" else "unbounded")
+        assert report["num_layers"] == 48
+        origin = json.loads((run.directory / "provenance.json").read_text())
+        assert "published" in origin["config"]["hardware"]["step_times"]["qwen3_omni"]["source"]
+
+
+def test_simulating_needs_little_memory(runs: dict[str, FinishedRun]) -> None:
+    assert runs
+    peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert peak_kib < 2 * 2**20

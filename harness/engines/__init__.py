@@ -1,1 +1,1 @@
-"""The engines behind one protocol: null, live vLLM; the simulated one comes here too."""
+"""The engines behind one protocol: null, live vLLM, and vLLM's scheduler in virtual time."""

@@ -23,7 +23,7 @@ def test_the_simulated_pool_is_the_papers() -> None:
     ("overrides", "error", "words"),
     [
         (["scale=full"], ConfigError, "hardware=this_machine has no known memory"),
-        (["model=moshi"], ConfigError, "this_machine.yaml has no step time of moshi"),
+        (["model.name=mine"], ConfigError, "this_machine.yaml has no step time of mine"),
         (["hardware=h200"], ConfigError, "of qwen2_5_omni at scale=full, not tiny"),
         ([*GPU, "engine.kv_pool_blocks=100"], PoolExhausted, "below the 516 blocks"),
     ],

@@ -2,7 +2,7 @@
 
 Run with the project's Python, in a process without vLLM:
     kyutai_reference.py CHECKPOINT CONTEXT < calls.json > said.json
-calls.json: for each call, for each frame, the user's codes. said.json: {"said", "spoken"}, likewise,
+calls.json: the user's codes of each frame of each call. said.json: {"said", "spoken"}, likewise,
 text id first; "spoken" lacks the first frame.
 """
 

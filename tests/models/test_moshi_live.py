@@ -14,7 +14,7 @@ import soundfile
 
 from harness.composition import compose
 from harness.config import RunConfig
-from harness.models.moshi.codec import FRAME_SAMPLES, SAMPLE_RATE_HZ, Mimi, write_speech
+from harness.models.moshi.codec import FRAME_SAMPLES, SAMPLE_RATE_HZ
 from harness.models.tiny import ensure_tiny_checkpoint
 from tests.models.moshi_calls import HeardCall, in_a_process
 
@@ -127,17 +127,21 @@ def test_the_bound_frees_blocks_and_leaves_a_young_call_as_it_was(
         assert kept.said[BOUND_TOKENS:] != free.said[BOUND_TOKENS:300]
 
 
-def test_speech_is_a_wav_of_the_calls_length(
-    unbounded: dict[str, Any], checkpoint: Path, tmp_path: Path
-) -> None:
+def test_a_wav_in_gives_a_wav_out(tmp_path: Path) -> None:
     """With random weights it is noise, but a person can play it."""
-    spoken = [codes for _, *codes in unbounded["calls"][0].spoken[:100]]
-    codec = Mimi(checkpoint / "mimi", num_codebooks=8)
-    path = tmp_path / "speech.wav"
-    write_speech(path, codec.decode(spoken))
-    samples, rate = soundfile.read(path)
+    caller, answer = tmp_path / "caller.wav", tmp_path / "moshi.wav"
+    soundfile.write(caller, np.random.default_rng(0).normal(0, 0.1, 2 * 16_000), 16_000)
+    script = CACHE.parent / "scripts" / "moshi_call.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(caller), str(answer), "--cache", str(CACHE)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    samples, rate = soundfile.read(answer)
     assert rate == SAMPLE_RATE_HZ
-    assert len(samples) == 100 * FRAME_SAMPLES
+    # 25 frames; speech is whole one frame late.
+    assert len(samples) == 24 * FRAME_SAMPLES
     assert 0.01 < samples.std() < 0.3
 
 

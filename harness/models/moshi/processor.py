@@ -52,6 +52,11 @@ def _fields() -> Mapping[str, MultiModalFieldConfig]:
 class MoshiProcessingInfo(BaseProcessingInfo):  # type: ignore[misc]  # vLLM is untyped for mypy
     """A chunk holds one frame, and a frame one position."""
 
+    @property
+    def num_streams(self) -> int:
+        """Ids of a frame."""
+        return 1 + 2 * int(self.get_hf_config().num_codebooks)
+
     def get_supported_mm_limits(self) -> Mapping[str, int | None]:
         """One frame a chunk."""
         return {_MODALITY: 1}
@@ -74,9 +79,10 @@ class MoshiDummyInputs(BaseDummyInputsBuilder[MoshiProcessingInfo]):  # type: ig
         self, seq_len: int, mm_counts: Mapping[str, int], mm_options: Any
     ) -> dict[str, Any]:
         """Audio stands for ids: as many samples as there are streams."""
-        num_streams = 1 + 2 * self.info.get_hf_config().num_codebooks
         num_frames = mm_counts.get(_MODALITY, 0)
-        return {_MODALITY: self._get_dummy_audios(length=num_streams, num_audios=num_frames)}
+        return {
+            _MODALITY: self._get_dummy_audios(length=self.info.num_streams, num_audios=num_frames)
+        }
 
 
 class MoshiProcessor(BaseMultiModalProcessor[MoshiProcessingInfo]):  # type: ignore[misc]
@@ -89,14 +95,15 @@ class MoshiProcessor(BaseMultiModalProcessor[MoshiProcessingInfo]):  # type: ign
 
         Raises: EngineError for raw audio, which only the client's codec can turn into codes.
         """
-        if inputs.mm_uuid_items:
-            raise EngineError(
-                "Moshi takes codes, not audio: build prompts with harness.models.front_ends.moshi"
-            )
         frames = inputs.mm_data_items.get(_MODALITY)
         if not frames:
             return mm_input(list(inputs.prompt), MultiModalKwargsItems(), {}, {})
-        return frame_input([int(value) for value in frames.get(0)], "dummy")
+        ids = [int(value) for value in frames.get(0)]
+        if len(ids) != self.info.num_streams:
+            raise EngineError(
+                "Moshi takes codes, not audio: build prompts with harness.models.front_ends.moshi"
+            )
+        return frame_input(ids, "dummy")
 
     def _get_mm_fields_config(
         self, hf_inputs: Any, hf_processor_mm_kwargs: Mapping[str, object]

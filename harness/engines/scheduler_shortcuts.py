@@ -118,7 +118,7 @@ def quick_allocation(manager: Any) -> Callable[..., Any]:
                 # As SinkWindowManager.remove_skipped_blocks: what lies before is freed already.
                 settled = computed - request.num_in_flight_tokens
                 num_skipped = (settled - window + 1) // block_size
-                if num_skipped <= num_kept or True:
+                if num_skipped <= num_kept or blocks[num_skipped - 1].is_null:
                     return nothing
         return allocate(request, num_new_tokens, **options)
 

@@ -11,6 +11,7 @@ from tests.engines.test_simulated import assert_equal
 WORKLOADS = {
     "staggered": ("workload.duration_s=40",),
     "crowd": CROWD,
+    "uneven": (*CROWD, "workload.answers=geometric", "workload.answer_spread=0"),
     "late": (*CROWD, "hardware.step_times.qwen2_5_omni.base_s=0.03"),
     "rotating": (
         *CROWD,
@@ -18,7 +19,12 @@ WORKLOADS = {
         "engine.on_max_model_len=rotate",
         "engine.kv_pool_blocks=150",
     ),
-    "chunked": (*CROWD, "engine.max_num_batched_tokens=64"),
+    "chunked": (
+        *CROWD,
+        "workload.answers=geometric",
+        "workload.answer_spread=0",
+        "engine.max_num_batched_tokens=64",
+    ),
 }
 RETENTIONS = {
     "unbounded": ("retention=unbounded",),

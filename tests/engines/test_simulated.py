@@ -91,6 +91,20 @@ def test_a_stalled_simulation_is_no_hang(simulated: Simulate) -> None:
     assert (recording.pool["state_age_s"] == 0).all()
 
 
+def test_a_frame_of_a_call_alone_takes_what_its_steps_cost(simulated: Simulate) -> None:
+    run = configured("retention=sink_window", "workload.num_sessions=1")
+    cost = run.hardware.step_time(run.model.name)
+    assert cost is not None
+    frames = simulated(run).frames
+    first_s = (
+        cost.ingest_frame_s + cost.base_s + cost.request_s + cost.prefill_step_s + cost.frame_s
+    )
+    # One step for the prompt and the first token, one for each further token.
+    last_s = first_s + 7 * (cost.base_s + cost.request_s)
+    assert (frames["first_token_s"] - frames["release_s"]).to_numpy() == pytest.approx(first_s)
+    assert frames["latency_s"].to_numpy() == pytest.approx(last_s)
+
+
 def test_a_bound_shortens_steps_by_what_is_not_read(simulated: Simulate) -> None:
     slow = "hardware.step_times.qwen2_5_omni.context_byte_s"
     calls = ("engine.kv_pool_blocks=400", f"+{slow}=1e-10")

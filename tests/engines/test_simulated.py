@@ -65,15 +65,24 @@ def test_the_unbounded_cliff_comes_when_arithmetic_says_and_the_bound_prevents_i
     assert 0.6 < peak / plateau_occupancy(bounded, engine.kv_pool_blocks) <= 1.0
 
 
-def test_blocks_are_conserved_under_preemption(simulated: Simulate) -> None:
-    for is_async in ("true", "false"):
-        recording = simulated(configured(*CROWD, f"engine.async_scheduling={is_async}"))
-        pool = recording.pool
-        assert pool["preemptions"].iloc[-1] == len(recording.events_of("preempted")) > 0
-        assert pool["occupancy"].between(0, 1).all()
-        assert (pool[["running", "waiting", "paused", "preempted"]] >= 0).all(axis=None)
-        # A call holds blocks from its first frame to its preemption, and is counted in one state.
-        assert (pool[["running", "waiting", "paused"]].sum(axis=1).iloc[5:] == 16).all()
+@pytest.mark.parametrize("is_async", ["true", "false"])
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_and_calls_are_conserved_under_preemption(
+    simulated: Simulate, seed: int, is_async: str
+) -> None:
+    uneven = (
+        "workload.answers=geometric",
+        "workload.answer_spread=0",
+        "engine.max_num_batched_tokens=64",
+    )
+    run = configured(*CROWD, *uneven, f"engine.async_scheduling={is_async}", f"seed={seed}")
+    recording = simulated(run)
+    pool = recording.pool
+    assert pool["preemptions"].iloc[-1] == len(recording.events_of("preempted")) > 0
+    assert pool["occupancy"].between(0, 1).all()
+    assert (pool[["running", "waiting", "paused", "preempted"]] >= 0).all(axis=None)
+    # A call is in one state at a time, also where vLLM has lost it from its queues.
+    assert (pool[["running", "waiting", "paused"]].sum(axis=1).iloc[5:] == 16).all()
 
 
 def test_preemptions_are_noted_at_virtual_instants(simulated: Simulate) -> None:

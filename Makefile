@@ -30,6 +30,8 @@ else
 	else echo "PyTorch's CPU build from $(TORCH_INDEX)"; index="--extra-index-url $(TORCH_INDEX)"; fi; \
 	$(BIN)/python -m pip install -qq $$index --constraint constraints-cpu.txt -e '.[cpu,dev]'
 endif
+	@# Kyutai's own Moshi, the reference of a test; by itself it would pin an older torch.
+	$(BIN)/python -m pip install -qq --no-deps moshi==0.2.13
 	@touch $@
 
 corpora: $(READY)  ## fetch, verify and convert the audio (about 60 MB; a second call does nothing)

@@ -145,6 +145,7 @@ def test_a_wav_in_gives_a_wav_out(tmp_path: Path) -> None:
     assert 0.01 < samples.std() < 0.3
 
 
+@pytest.mark.benchmark
 def test_a_frame_of_an_old_call_takes_no_longer(tmp_path: Path) -> None:
     """Unbounded: attention over ten times the positions is part of it."""
     run = _run("retention=unbounded", "engine.max_model_len=4096")

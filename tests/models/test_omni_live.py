@@ -118,6 +118,7 @@ def test_a_bounded_call_computes_as_much_and_holds_no_more_than_its_plateau(call
     assert max(calls.bounded.used_blocks) <= plateau < calls.free.used_blocks[-1]
 
 
+@pytest.mark.benchmark
 def test_a_frame_is_taken_in_within_milliseconds(calls: Calls) -> None:
     # Padding to 300 s, as the feature extractors do by themselves, takes half a second.
     assert np.median(calls.free.ingest_s) < 0.05

@@ -45,6 +45,8 @@ def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Pat
         verdicts = "\n".join(f"{run['variant']}: {run['verdict']}" for run in variants)
         top.set_title(f"{model}\n{verdicts}", fontsize=8.5)
         bottom.set_xlabel("elapsed time (s)")
+    # One axis for all, up to the crosses of the longest frame budget.
+    axes[0, 0].set_ylim(_FLOOR_S, 8 * shown["frame_budget_s"].max())
     axes[0, 0].set_ylabel("frame latency (s)")
     axes[1, 0].set_ylabel("KV pool occupancy")
     handles, labels = axes[1, 0].get_legend_handles_labels()
@@ -79,7 +81,6 @@ def _variant(
         color=colour,
     )
     top.axhline(budget_s, color=COLOURS["budget"], ls="--", lw=1.0)
-    top.set_ylim(bottom=_FLOOR_S)
     bottom.plot(
         samples["t_s"],
         samples["occupancy"],

@@ -39,7 +39,7 @@ def collapse_shares(runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (variant, num_sessions), group in runs.groupby(["variant", "num_sessions"], sort=False):
-        collapsed = Proportion(k=int(_collapsed(group).sum()), n=len(group))
+        collapsed = collapse_share(group)
         walled = Proportion(k=int(group["paper_rule_walled"].fillna(False).sum()), n=len(group))
         rows.append(
             {
@@ -60,5 +60,7 @@ def collapse_shares(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _collapsed(runs: pd.DataFrame) -> pd.Series:
-    return runs["verdict"].map(lambda name: Verdict[name].is_collapse)
+def collapse_share(runs: pd.DataFrame) -> Proportion:
+    """How many of the runs of a summary table collapsed."""
+    collapsed = runs["verdict"].map(lambda name: Verdict[name].is_collapse)
+    return Proportion(k=int(collapsed.sum()), n=len(runs))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from harness.analysis.proportions import Proportion
+from harness.analysis.proportions import Proportion, collapse_share
 from harness.analysis.tables import Tables
 from harness.claims.judgement import Judgement, from_parts, not_measured
 from harness.diagnosis.verdicts import Verdict
@@ -18,8 +16,8 @@ def wall(tables: Tables) -> Judgement:
     if (runs["verdict"] == Verdict.invalid.name).any():
         return not_measured("a run is invalid")
     is_unbounded = runs["retention_kind"] == "unbounded"
-    unbounded = _share(runs[is_unbounded])
-    bounded = _share(runs[~is_unbounded])
+    unbounded = collapse_share(runs[is_unbounded])
+    bounded = collapse_share(runs[~is_unbounded])
     low, high = PAPER_WALLED.interval
     return from_parts(
         {
@@ -31,8 +29,3 @@ def wall(tables: Tables) -> Judgement:
         },
         ours=f"unbounded {unbounded}, bounded {bounded} collapsed",
     )
-
-
-def _share(runs: pd.DataFrame) -> Proportion:
-    collapsed = runs["verdict"].map(lambda name: Verdict[name].is_collapse)
-    return Proportion(k=int(collapsed.sum()), n=len(runs))

@@ -27,7 +27,8 @@ def replacing(path: Path) -> Iterator[Path]:
             "choose another paths.results_dir or free the disk"
         ) from error
     finally:
-        partial.unlink(missing_ok=True) if partial.parent.is_dir() else None
+        if partial.parent.is_dir():
+            partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -84,10 +84,6 @@ class PoolStatePage:
     def _count(self) -> int:
         return int(_COUNT.unpack_from(self._map)[0])
 
-    def close(self) -> None:
-        """Unmap the page."""
-        self._map.close()
-
 
 def _slot(count: int) -> int:
     """Offset of the slot that reading number `count` goes to."""

@@ -55,8 +55,6 @@ class VllmEngine:
 
         Raises: EngineError if vLLM refuses or fails to start, or runs without the bound.
         """
-        from vllm.utils.gc_utils import freeze_gc_heap
-
         from harness.engines import observed_scheduler as observed
 
         self._page = PoolStatePage(self._observer_dir / observed.STATE_PAGE, create=True)
@@ -67,8 +65,6 @@ class VllmEngine:
             raise EngineError(_why_not_started(error, report_path)) from error
         self._check_bound(json.loads(report_path.read_text()))
         await self._warm_up()
-        # A collection that walks all that was imported takes 0.5 s; vLLM's server does this too.
-        freeze_gc_heap()
 
     def _build(self) -> AsyncLLM:
         from vllm.engine.arg_utils import AsyncEngineArgs

@@ -266,6 +266,8 @@ class Invocation(RunConfig):
     report: module of harness/experiments/ that tabulates and draws; the experiment's by default.
     bound: W and S that the bounded retentions take unless they are given their own.
     grid: config group or key -> choices to run one after the other.
+    num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
+        others one by one, since they would slow each other down.
     rerun: run again even what is finished.
     """
 
@@ -273,8 +275,22 @@ class Invocation(RunConfig):
     report: str
     bound: Retention = field(default_factory=Retention)
     grid: dict[str, list[str]] = field(default_factory=dict)
+    num_parallel_runs: int | None = None
     rerun: bool = False
     paths: Paths = field(default_factory=Paths)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        asked = self.num_parallel_runs
+        if asked is None:
+            return
+        if asked < 1:
+            raise ConfigError(f"num_parallel_runs={asked} must be at least 1")
+        if asked > 1 and self.engine.kind is EngineKind.vllm:
+            raise ConfigError(
+                f"num_parallel_runs={asked} must be 1 with engine=vllm: live runs at the same time "
+                "would measure each other"
+            )
 
     @property
     def run_config(self) -> RunConfig:

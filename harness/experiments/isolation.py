@@ -2,8 +2,8 @@
 
 A fork server (Python's own) imports vLLM once; each run forks from it in milliseconds, makes itself
 a process group, and is watched: a run that does not start, stops reporting or is killed ends here
-as an `Outcome`, not as a traceback. Ctrl-C reaches only the parent, which asks the run to stop and
-waits until its recording is on disk.
+as an `Outcome`, not as a traceback. Ctrl-C reaches only the parent, which asks the runs to stop and
+waits until their recordings are on disk.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from filelock import FileLock
@@ -54,15 +55,22 @@ class Outcome:
 
 
 class RunProcesses:
-    """Starts and watches run processes; keeps one fork server for all of them."""
+    """Starts and watches run processes, also from several threads; one fork server for all."""
 
     def __init__(self, engine: EngineKind) -> None:
         self._context = multiprocessing.get_context("forkserver")
         if engine in _PRELOADS:
             self._context.set_forkserver_preload([_PRELOADS[engine]])
+        # Starting a process also reaps others, and an exit status can be read only once.
+        self._reaping = threading.Lock()
+        self._is_stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Have every `run` in progress end as if by Ctrl-C, and every later one not begin."""
+        self._is_stopping.set()
 
     def run(self, run: RunConfig, directory: Path, cache: Path, watch: Report) -> Outcome:
-        """Run in a fresh process until it ends, fails, hangs or Ctrl-C.
+        """Run in a fresh process until it ends, fails, hangs, Ctrl-C or `stop`.
 
         Raises: KeyboardInterrupt, after the run has written what it recorded.
         """
@@ -70,52 +78,60 @@ class RunProcesses:
         process = self._context.Process(
             target=_child, args=(run, directory, cache, writer), name=f"run-{run.digest}"
         )
-        process.start()
+        with self._reaping:
+            process.start()
         writer.close()
         try:
-            return _watch(run, process, reader, watch)
+            return self._watch(run, process, reader, watch)
         except KeyboardInterrupt:
             _signal(process.pid, signal.SIGTERM)
-            process.join(STOP_GRACE_S)
+            wait([process.sentinel], STOP_GRACE_S)
             raise
         finally:
             _kill_group(process.pid)
-            process.join()
+            wait([process.sentinel])
+            self._has_ended(process)
             reader.close()
 
+    def _watch(
+        self,
+        run: RunConfig,
+        process: multiprocessing.process.BaseProcess,
+        reader: Connection,
+        watch: Report,
+    ) -> Outcome:
+        started = heard = time.monotonic()
+        phase = "starting"
+        while True:
+            if self._is_stopping.is_set():
+                raise KeyboardInterrupt
+            message: Progress | Outcome | None = None
+            if reader.poll(POLL_S):
+                with contextlib.suppress(EOFError):
+                    message = reader.recv()
+            now = time.monotonic()
+            if isinstance(message, Outcome):
+                # What it still has to do is give back what it holds of the system.
+                wait([process.sentinel], EXIT_GRACE_S)
+                return message
+            if isinstance(message, Progress):
+                heard, phase = now, message.phase
+                watch(message)
+            elif self._has_ended(process):
+                return Outcome(reached_horizon=False, failure=_death(process.exitcode))
+            elif phase == "starting" and now - started > run.engine.startup_timeout_s:
+                failure = (
+                    f"the engine was not up after engine.startup_timeout_s="
+                    f"{run.engine.startup_timeout_s:g}: raise it, or see {LOG_NAME}"
+                )
+                return Outcome(reached_horizon=False, failure=failure)
+            elif phase != "starting" and now - heard > QUIET_TIMEOUT_S:
+                failure = f"the run's process stopped reporting for {QUIET_TIMEOUT_S:g} s"
+                return Outcome(reached_horizon=False, failure=failure)
 
-def _watch(
-    run: RunConfig,
-    process: multiprocessing.process.BaseProcess,
-    reader: Connection,
-    watch: Report,
-) -> Outcome:
-    started = heard = time.monotonic()
-    phase = "starting"
-    while True:
-        message: Progress | Outcome | None = None
-        if reader.poll(POLL_S):
-            with contextlib.suppress(EOFError):
-                message = reader.recv()
-        now = time.monotonic()
-        if isinstance(message, Outcome):
-            # What it still has to do is give back what it holds of the system.
-            process.join(EXIT_GRACE_S)
-            return message
-        if isinstance(message, Progress):
-            heard, phase = now, message.phase
-            watch(message)
-        elif not process.is_alive():
-            return Outcome(reached_horizon=False, failure=_death(process.exitcode))
-        elif phase == "starting" and now - started > run.engine.startup_timeout_s:
-            failure = (
-                f"the engine was not up after engine.startup_timeout_s="
-                f"{run.engine.startup_timeout_s:g}: raise it, or see {LOG_NAME}"
-            )
-            return Outcome(reached_horizon=False, failure=failure)
-        elif phase != "starting" and now - heard > QUIET_TIMEOUT_S:
-            failure = f"the run's process stopped reporting for {QUIET_TIMEOUT_S:g} s"
-            return Outcome(reached_horizon=False, failure=failure)
+    def _has_ended(self, process: multiprocessing.process.BaseProcess) -> bool:
+        with self._reaping:
+            return not process.is_alive()
 
 
 def _death(exitcode: int | None) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from harness.analysis.runs import variant
+from harness.analysis.runs import retention_label
+from harness.config import RunConfig
 from harness.experiments.runner import FinishedRun
 
 _MISSING = "-"
@@ -15,12 +16,16 @@ MAX_COLUMNS = 4
 MAX_ROWS = 12
 
 
+def run_label(run: RunConfig) -> str:
+    """What tells a run from its neighbours in a grid."""
+    kept = retention_label(run.retention)
+    return f"{run.model.name} {kept}, N = {run.workload.num_sessions}, seed {run.seed}"
+
+
 def verdict_line(run: FinishedRun) -> str:
-    """One run in one line: variant, verdict and why."""
+    """One run in one line: which, its verdict and why."""
     kept = " (already finished)" if run.was_cached else ""
-    summary = run.summary
-    name = f"{summary['model']} {variant(summary)}"
-    return f"{name}: [bold]{summary['verdict']}[/]{kept}: {summary['cause']}"
+    return f"{run_label(run.run)}: [bold]{run.verdict.name}[/]{kept}: {run.summary['cause']}"
 
 
 def verdict_table(summaries: pd.DataFrame) -> Table:

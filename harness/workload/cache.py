@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def publish(path: Path) -> Iterator[Path]:
 
     Raises: CorpusError if the directory cannot be written or the disk is full.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

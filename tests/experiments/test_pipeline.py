@@ -133,29 +133,29 @@ def _command(tmp_path: Path, *overrides: str) -> list[str]:
     return [sys.executable, "-m", "harness", *ECHO, *paths, *overrides]
 
 
-def test_ctrl_c_keeps_the_recording_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    command = _command(tmp_path, "retention=unbounded", "workload.duration_s=20")
+def test_ctrl_c_keeps_both_recordings_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    command = _command(tmp_path, "workload.duration_s=20", "num_parallel_runs=2")
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    page = _wait_for(tmp_path, "engine.log")
+    directories = [path.parent for path in _wait_for(tmp_path, "engine.log", count=2)]
     time.sleep(3.0)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: finished runs are kept; the same command goes on" in errors
     assert "Traceback" not in errors
-    directory = page.parent
-    summary = json.loads((directory / "verdict.json").read_text())
-    assert summary["verdict"] == "ended_early"
-    assert not (directory / DONE).exists()
-    assert read_recording(directory).frames["tokens"].sum() > 0
+    for directory in directories:
+        summary = json.loads((directory / "verdict.json").read_text())
+        assert summary["verdict"] == "ended_early"
+        assert not (directory / DONE).exists()
+        assert read_recording(directory).frames["tokens"].sum() > 0
 
 
 def test_a_killed_command_leaves_no_run_behind_and_the_next_one_finishes(tmp_path: Path) -> None:
     command = _command(tmp_path, "retention=unbounded", "workload.duration_s=60")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    directory = _wait_for(tmp_path, "engine.log").parent
+    directory = _wait_for(tmp_path, "engine.log")[0].parent
     time.sleep(3.0)
     process.kill()
     process.wait()
@@ -166,12 +166,12 @@ def test_a_killed_command_leaves_no_run_behind_and_the_next_one_finishes(tmp_pat
     assert subprocess.run(short, capture_output=True).returncode == 0
 
 
-def _wait_for(folder: Path, name: str) -> Path:
+def _wait_for(folder: Path, name: str, *, count: int = 1) -> list[Path]:
     for _ in range(300):
-        if found := list(folder.rglob(name)):
-            return found[0]
+        if len(found := list(folder.rglob(name))) >= count:
+            return found
         time.sleep(0.1)
-    raise AssertionError(f"{name} did not appear")
+    raise AssertionError(f"{name} did not appear {count} times")
 
 
 @pytest.mark.parametrize(

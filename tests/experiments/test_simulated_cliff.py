@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.composition import expand
-from harness.config import EngineKind
 from harness.diagnosis.verdicts import Verdict
-from harness.experiments.isolation import RunProcesses
-from harness.experiments.runner import DONE, FinishedRun, Runner
+from harness.experiments.grid import run_all
+from harness.experiments.runner import DONE, FinishedRun
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 # A quarter of the paper's calls on a quarter of its pool: the same occupancy at every instant.
@@ -25,16 +25,11 @@ QUARTER = (
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FinishedRun]:
-    """300 s of 32 calls, unbounded and bounded."""
+    """300 s of 32 calls, unbounded and bounded, at the same time."""
     results = tmp_path_factory.mktemp("results")
-    processes = RunProcesses(EngineKind.sim)
     points = expand([*QUARTER, f"paths.results_dir={results}", f"paths.cache_dir={CACHE}"])
-    return {
-        point.retention.kind.name: Runner(point.paths, processes).run(
-            point.run_config, lambda _: None
-        )
-        for point in points
-    }
+    finished = run_all(points, Console(quiet=True))
+    return {run.run.retention.kind.name: run for run in finished}
 
 
 def test_unbounded_calls_collapse_when_the_pool_is_full_and_bounded_ones_live(

@@ -103,11 +103,12 @@ def _check_pool(run: RunConfig, pool_blocks: int) -> None:
     workload = run.workload
     check_engine_starts(run, pool_blocks)
     if run.retention.is_bounded and plateau_occupancy(run, pool_blocks) > 1:
+        smaller = "choose retention=sink_window" if run.retention.native else "lower the window"
         raise PoolExhausted(
             f"retention.window_tokens={run.retention.window_tokens} with sink_tokens="
             f"{run.retention.sink_tokens} holds {session_plateau_blocks(run)} blocks a session, "
             f"over its share of {pool_blocks // workload.num_sessions} in a pool of {pool_blocks} "
-            f"for {workload.num_sessions} sessions: lower the window, offer fewer sessions or "
+            f"for {workload.num_sessions} sessions: {smaller}, offer fewer sessions or "
             "raise engine.kv_pool_blocks"
         )
 

@@ -187,6 +187,22 @@ class RunConfig:
                 f"{self.model.frame_budget_s} s: silence is called after "
                 f"{self.diagnosis.silent_after_frames}, so make the run longer"
             )
+        if self.retention.native:
+            self._check_native_context()
+
+    def _check_native_context(self) -> None:
+        own, asked = self.model.native_context_tokens, self.retention.window_tokens
+        if own is None:
+            raise ConfigError(
+                f"retention=native needs a model with a context of its own, and model="
+                f"{self.model.name} has model.native_context_tokens=null: choose "
+                "retention=sink_window or retention=window"
+            )
+        if asked != own:
+            raise ConfigError(
+                f"retention.window_tokens={asked} with retention=native must be "
+                f"model.native_context_tokens={own}: leave it out, or choose retention=window"
+            )
 
     @property
     def num_frames(self) -> int:

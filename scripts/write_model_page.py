@@ -14,12 +14,17 @@ _HEAD = """# Models
 Made by `python scripts/write_model_page.py` from `conf/model/`, where each fact's source stands.
 Tokens are KV positions. A frame of c prompt tokens and m output tokens adds c + m - 1: the last
 sampled token is never computed. To add a model: [add-a-model.md](add-a-model.md).
+A model's own bound on context is kept by `retention=native`
+([moshi_context.md](moshi_context.md)) and switched off otherwise. Revision `main` is whatever the
+hub serves on that day: no commit could be looked up where this was written, so pin one in
+`conf/model/` before you compare runs of different days.
 """
 
 
 def page() -> str:
     """The whole page, from every entry of the catalog."""
-    models = [compose([f"model={path.stem}"]).model for path in sorted(_entries())]
+    # Without a size, which fits an entry to one scale.
+    models = [compose([f"model={path.stem}", "~size"]).model for path in sorted(_entries())]
     rows = [
         ("`model=`", lambda m: f"`{m.name}`"),
         ("frame budget B", lambda m: f"{m.frame_budget_s:g} s"),
@@ -60,7 +65,9 @@ def _growth(model: ModelSpec) -> str:
 
 def _context(model: ModelSpec) -> str:
     context = model.native_context_tokens
-    return "none" if context is None else f"{context:,} tokens"
+    if context is None:
+        return "none"
+    return f"{context:,} tokens, {context * model.kv.bytes_per_token / 1e9:.2f} GB a call"
 
 
 if __name__ == "__main__":

@@ -2,11 +2,37 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.capacity import check_capacity, plateau_occupancy
+from harness.capacity import (
+    check_capacity,
+    planned_pool_blocks,
+    plateau_occupancy,
+    session_plateau_blocks,
+)
 from harness.config import RunConfig
 from harness.core.errors import ConfigError, HarnessError, PoolExhausted
 
 Make = Callable[..., RunConfig]
+
+
+def test_moshis_own_context_outgrows_a_pool_that_its_sink_window_does_not(run_config: Make) -> None:
+    gpu = ("model=moshi", "scale=full", "hardware=rtx_pro_6000", "workload.num_sessions=64")
+    native = run_config(*gpu, "retention=native")
+    bounded = run_config(*gpu, "retention=sink_window")
+    # 3,000 frames on 188 blocks of 16 and an unaligned start: 1.59 GB a call.
+    held = session_plateau_blocks(native)
+    assert held == 189
+    assert native.model.kv.pool_bytes(held, 16) == pytest.approx(1.59e9, rel=0.01)
+    pool = planned_pool_blocks(native)
+    assert pool is not None
+    assert pool // held == 45
+    assert pool // session_plateau_blocks(bounded) == 129
+    assert plateau_occupancy(native, pool) > 1 > plateau_occupancy(bounded, pool)
+
+
+def test_a_call_younger_than_the_models_own_context_holds_what_it_has(run_config: Make) -> None:
+    short = ("model=moshi", "retention=native", "workload.duration_s=8")
+    # 100 frames on blocks of 32, and vLLM's one for an unaligned start.
+    assert session_plateau_blocks(run_config(*short)) == 5
 
 
 @pytest.mark.parametrize("retention", ["unbounded", "window", "sink_window"])
@@ -32,6 +58,11 @@ def test_the_default_cliff_fits_and_only_the_unbounded_variant_overflows(
             ["retention=sink_window", "retention.window_tokens=1024"],
             PoolExhausted,
             "over its share of 18 in a pool of 148 for 8 sessions",
+        ),
+        (
+            ["model=moshi", "retention=native", "engine.kv_pool_blocks=33"],
+            PoolExhausted,
+            "over its share of 8 in a pool of 33 for 4 sessions: choose retention=sink_window",
         ),
         (
             ["engine.kv_pool_blocks=30"],

@@ -5,6 +5,7 @@ import pytest
 from harness.composition import CONFIG_DIR, compose, expand
 from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
+from harness.kv.retention import Retention
 from harness.reproduce import load_artifacts
 
 MODELS = sorted(path.stem for path in (CONFIG_DIR / "model").glob("*.yaml"))
@@ -38,6 +39,13 @@ def test_a_grid_varies_what_the_user_did_not_choose() -> None:
     assert [p.retention.kind.name for p in expand(["retention=window"])] == ["window"]
 
 
+def test_a_models_own_context_is_the_catalogs() -> None:
+    moshi = ["model=moshi", "scale=full", "retention=native"]
+    assert compose(moshi).retention == Retention(window_tokens=3000, native=True)
+    shorter = compose([*moshi, "model.native_context_tokens=500"])
+    assert shorter.retention.window_tokens == 500
+
+
 def test_variants_of_a_grid_differ_in_digest_and_in_nothing_else() -> None:
     unbounded, bounded = expand(["seed=3"])
     assert unbounded.run_config.digest != bounded.run_config.digest
@@ -62,6 +70,7 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("workload.num_sessions=0", "workload.num_sessions=0 must be at least 1"),
         ("workload.duration_s=2", "so make the run longer"),
         ("retention.sink_tokens=4", "needs retention.window_tokens"),
+        ("retention=native", "model=qwen2_5_omni has model.native_context_tokens=null"),
         ("diagnosis.miss_tolerance=3", "diagnosis.miss_tolerance=3.0 must lie in 0..1"),
         ("model.frame_budget_s=0", "model.frame_budget_s=0.0 must be above 0"),
         ("workload.corpora=[]", "name at least one of audio_corpora/"),

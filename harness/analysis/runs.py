@@ -30,6 +30,8 @@ def retention_label(retention: Retention) -> str:
     """What a session keeps, in words. Example: `unbounded`, `bounded (W=128, S=32)`."""
     if not retention.is_bounded:
         return "unbounded"
+    if retention.native:
+        return f"native context (W={retention.window_tokens})"
     sinks = f", S={retention.sink_tokens}" if retention.sink_tokens else ""
     return f"bounded (W={retention.window_tokens}{sinks})"
 
@@ -45,7 +47,8 @@ def variant(summary: dict[str, Any]) -> str:
 def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd.DataFrame:
     """One row a run: verdict.json with its retention flattened, its label and its frame counts.
 
-    frames_offered, frames_answered, frames_empty: null for a run without a recording.
+    frames_offered, frames_answered, frames_empty, ingest_p50_s, ingest_p99_s: null for a run
+    without a recording. Ingest is the part of a latency before the engine's own steps.
     """
     rows = []
     for summary, recording in runs:
@@ -56,6 +59,8 @@ def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd
             "frames_offered": None if frames is None else len(frames),
             "frames_answered": None if frames is None else int(frames["latency_s"].notna().sum()),
             "frames_empty": None if frames is None else int(frames["empty"].sum()),
+            "ingest_p50_s": None if frames is None else frames["ingest_s"].quantile(0.5),
+            "ingest_p99_s": None if frames is None else frames["ingest_s"].quantile(0.99),
         }
         rows.append({"variant": variant(summary), **retention, **flat, **counts})
     return pd.DataFrame(rows)

@@ -24,7 +24,13 @@ from vllm.v1.core.kv_cache_utils import (
 )
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
-from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
+from vllm.v1.kv_cache_interface import (
+    FullAttentionSpec,
+    KVCacheConfig,
+    KVCacheGroupSpec,
+    SlidingWindowSpec,
+    replace_as,
+)
 from vllm.v1.outputs import EMPTY_MODEL_RUNNER_OUTPUT, ModelRunnerOutput
 from vllm.v1.request import Request, RequestStatus
 from vllm.v1.structured_output import StructuredOutputManager
@@ -268,7 +274,14 @@ def _kv_cache_config(run: RunConfig, num_blocks: int) -> KVCacheConfig:
         head_size=kv.head_size,
         dtype=getattr(torch, kv_dtype(kv)),
     )
-    if run.retention.is_bounded:
+    if run.retention.native:
+        spec = replace_as(
+            spec,
+            SlidingWindowSpec,
+            drop=("attention_chunk_size", "non_causal"),
+            sliding_window=run.retention.window_tokens,
+        )
+    elif run.retention.is_bounded:
         spec = bounded_spec(spec, run.retention)
     layers = [f"model.layers.{index}.attn" for index in range(kv.num_layers)]
     return KVCacheConfig(

@@ -79,6 +79,12 @@ def engine_args(
         },
         **front_end.engine_args,
     }
+    if run.model.native_context_tokens is not None:
+        # A published configuration turns the model's own context on, so that a run without it has
+        # to turn it off.
+        own = run.retention.window_tokens if run.retention.native else None
+        overrides = front_end.engine_args.get("hf_overrides", {})
+        arguments["hf_overrides"] = {**overrides, "sliding_window": own}
     if is_full:
         arguments["revision"] = run.model.weights.revision
         arguments["gpu_memory_utilization"] = engine.gpu_memory_utilization

@@ -5,7 +5,12 @@ from __future__ import annotations
 from rich.table import Table
 
 from harness.analysis.runs import retention_label
-from harness.capacity import check_capacity, planned_pool_blocks, plateau_occupancy
+from harness.capacity import (
+    check_capacity,
+    planned_pool_blocks,
+    plateau_occupancy,
+    session_plateau_blocks,
+)
 from harness.config import RunConfig
 from harness.core.errors import HarnessError
 
@@ -30,6 +35,7 @@ def plan(run: RunConfig) -> Table:
         f"{model.kv_tokens_per_frame / model.frame_budget_s:.1f} a second a call",
         "longest request": f"{run.max_model_len} tokens",
         "KV cache": f"{model.kv.bytes_per_token:,} bytes a token",
+        "a call holds": _holding(run, pool_blocks),
         "pool": _UNKNOWN if pool_blocks is None else _pool(run, pool_blocks),
         "forecast": _UNKNOWN if pool_blocks is None else _forecast(run, pool_blocks),
         "checks": _checks(run),
@@ -38,6 +44,13 @@ def plan(run: RunConfig) -> Table:
         table.add_row(label, text)
     table.caption = f"hardware: {run.hardware.title}; dtype {engine.dtype}"
     return table
+
+
+def _holding(run: RunConfig, pool_blocks: int | None) -> str:
+    blocks, block = session_plateau_blocks(run), run.engine.block_size_tokens
+    size = run.model.kv.pool_bytes(blocks, block) / _GB
+    fit = "" if pool_blocks is None else f"; {pool_blocks // blocks} calls fit"
+    return f"at most {blocks * block:,} tokens, {size:.2f} GB{fit}"
 
 
 def _pool(run: RunConfig, pool_blocks: int) -> str:

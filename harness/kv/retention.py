@@ -5,6 +5,7 @@ A *retention* says what a session keeps after `num_computed_tokens` tokens:
     Unbounded    everything (stock vLLM)
     Window       the last W tokens
     SinkWindow   the first S tokens (attention sinks) and the last W tokens
+    native       the last W tokens, W being the model's own context: vLLM's own sliding window
 
 Eviction works on whole blocks and is decided once per step, from the tokens computed before it. A
 session keeps its sinks rounded up to blocks, and every block that still holds one of the last W - 1
@@ -42,14 +43,21 @@ class Retention:
 
     window_tokens: W, the most recent tokens a query sees; None keeps everything.
     sink_tokens: S, the first tokens of the session, never evicted; 0 pins nothing.
+    native: W is the model's own context, kept by vLLM's sliding window and not by our bound.
 
     Raises: ConfigError if W or S is impossible.
     """
 
     window_tokens: int | None = None
     sink_tokens: int = 0
+    native: bool = False
 
     def __post_init__(self) -> None:
+        if self.native and self.sink_tokens:
+            raise ConfigError(
+                f"retention.sink_tokens={self.sink_tokens} cannot be kept by retention=native, "
+                "a model's own context, which has no sinks: choose retention=sink_window"
+            )
         if self.window_tokens is None:
             if self.sink_tokens:
                 raise ConfigError(
@@ -67,7 +75,7 @@ class Retention:
 
     @property
     def kind(self) -> RetentionKind:
-        """The policy's name."""
+        """The policy's name; a model's own context is a window."""
         if self.window_tokens is None:
             return RetentionKind.unbounded
         return RetentionKind.sink_window if self.sink_tokens else RetentionKind.window
@@ -167,12 +175,15 @@ def is_visible(
 
     chunk_start: position of the first token of the step that computed `query`; a decode step is a
     chunk of one. Eviction is decided there, so within a chunk the window does not slide: a query at
-    offset o of its chunk sees between W and W + o + block - 1 recent tokens, itself included.
+    offset o of its chunk sees between W and W + o + block - 1 recent tokens, itself included. A
+    model's own context is masked by the kernel, to the token.
 
     Example: W=8, S=2, block 4, query 22 in a chunk from 20 -> keys 0..3 and 12..22.
     """
     if key > query:
         return False
+    if retention.native and retention.window_tokens is not None:
+        return key > query - retention.window_tokens
     if key < num_sink_blocks(retention, block_size_tokens) * block_size_tokens:
         return True
     return key >= first_window_block(chunk_start, retention, block_size_tokens) * block_size_tokens

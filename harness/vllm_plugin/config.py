@@ -39,8 +39,8 @@ def retention_from(additional_config: Any) -> Retention | None:
 
 
 def additional_config_for(retention: Retention) -> dict[str, dict[str, int]]:
-    """Return what to merge into `additional_config` for `retention`; {} if it is unbounded."""
-    if retention.window_tokens is None:
+    """Return what to merge into `additional_config` for `retention`; {} if it is not ours."""
+    if retention.window_tokens is None or retention.native:
         return {}
     window, sinks = retention.window_tokens, retention.sink_tokens
     return {CONFIG_KEY: {"window_tokens": window, "sink_tokens": sinks}}

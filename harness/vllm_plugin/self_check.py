@@ -41,9 +41,9 @@ class GroupReport:
 class BoundReport:
     """What an engine keeps of a session.
 
-    state: "bounded" or "unbounded".
+    state: "bounded", "native" (every layer has one window, the model's own) or "unbounded".
     window_tokens, sink_tokens: W and S in force; None and 0 if unbounded.
-    blocks_per_session: plateau of a session over the bounded groups; None if unbounded.
+    blocks_per_session: plateau of a session over the groups with W; None if unbounded.
     num_bounded_layers, num_layers: of the layers with a cache (of the first pipeline stage).
     """
 
@@ -79,11 +79,13 @@ def inspect_scheduler(scheduler: Any) -> BoundReport:
     if wanted.is_bounded:
         _check_backends(scheduler.vllm_config, groups)
     reports = tuple(map(_group_report, groups, managers))
-    bounded_reports = [report for report, flag in zip(reports, bounded, strict=True) if flag]
+    found = wanted if wanted.is_bounded else _own_context(specs)
+    is_limited = [True] * len(specs) if found.native else bounded
+    bounded_reports = [report for report, flag in zip(reports, is_limited, strict=True) if flag]
     return BoundReport(
-        state="bounded" if wanted.is_bounded else "unbounded",
-        window_tokens=wanted.window_tokens,
-        sink_tokens=wanted.sink_tokens,
+        state="native" if found.native else "bounded" if found.is_bounded else "unbounded",
+        window_tokens=found.window_tokens,
+        sink_tokens=found.sink_tokens,
         blocks_per_session=(
             sum(report.max_blocks_per_session or 0 for report in bounded_reports) or None
         ),
@@ -91,6 +93,14 @@ def inspect_scheduler(scheduler: Any) -> BoundReport:
         num_layers=sum(report.num_layers for report in reports),
         groups=reports,
     )
+
+
+def _own_context(specs: list[Any]) -> Retention:
+    """What a model keeps by itself: one window for every layer, else in effect everything."""
+    layers = [layer for spec in specs for layer in iter_layer_specs(spec)]
+    windows = {getattr(layer, "sliding_window", None) for layer in layers}
+    window = windows.pop() if len(windows) == 1 else None
+    return Retention(window_tokens=window, native=window is not None)
 
 
 def _check_group(group: Any, manager: Any, wanted: Retention) -> None:

@@ -13,8 +13,11 @@ ENGINES = {
     "echo": ["engine=echo", "model.frame_budget_s=1"],
     "vllm": ["engine=vllm", "model.frame_budget_s=1"],
     "vllm-bounded": ["engine=vllm", "model.frame_budget_s=1", "retention=sink_window"],
+    # Moshi answers in codes, waits for its own last answer, and keeps its own context.
+    "vllm-moshi": ["engine=vllm", "model=moshi", "retention=native"],
     "sim": ["engine=sim", "model.frame_budget_s=1"],
     "sim-bounded": ["engine=sim", "model.frame_budget_s=1", "retention=sink_window"],
+    "sim-moshi": ["engine=sim", "model=moshi", "retention=native"],
 }
 _ENGINE_PARAMS = [
     pytest.param(name, marks=[pytest.mark.live] if name.startswith("vllm") else [])

@@ -1,6 +1,7 @@
 """The simulated engine under the replayer: arithmetic, determinism, the cliff, its own death."""
 
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,23 @@ def test_a_bound_shortens_steps_by_what_is_not_read(simulated: Simulate) -> None
     assert latency[0].iloc[0] == pytest.approx(latency[1].iloc[0], rel=0.01)
     # 8 steps read 1100 tokens of 57,344 bytes each, or 160.
     assert latency[0].iloc[-1] - latency[1].iloc[-1] == pytest.approx(8 * 950 * 5.7e-6, rel=0.2)
+
+
+def test_a_models_own_context_is_held_to_the_block(clips: list[Clip], tmp_path: Path) -> None:
+    run = configured(
+        "model=moshi",
+        "retention=native",
+        "model.native_context_tokens=64",
+        "workload.duration_s=12",
+    )
+    recording = simulate(run, clips, tmp_path)
+    assert diagnose(run, recording).verdict is Verdict.alive
+    report = json.loads((tmp_path / "bound.json").read_text())
+    assert (report["state"], report["window_tokens"]) == ("native", 64)
+    assert report["groups"][0]["spec"] == "SlidingWindowSpec"
+    # 150 frames would be 5 blocks a call; the last 63 and a new one lie on at most 3.
+    assert recording.pool["used_blocks"].max() == 4 * 3
+    assert recording.pool["used_blocks"].iloc[-1] <= 4 * 3
 
 
 def test_the_front_end_digests_one_frame_at_a_time(simulated: Simulate) -> None:

@@ -37,6 +37,7 @@ def bounds(draw, block):
         ({}, RetentionKind.unbounded),
         ({"window_tokens": 8}, RetentionKind.window),
         ({"window_tokens": 8, "sink_tokens": 1}, RetentionKind.sink_window),
+        ({"window_tokens": 8, "native": True}, RetentionKind.window),
     ],
 )
 def test_the_kind_follows_from_window_and_sinks(fields, kind):
@@ -51,6 +52,10 @@ def test_the_kind_follows_from_window_and_sinks(fields, kind):
         ({"sink_tokens": 4}, "needs retention.window_tokens"),
         ({"window_tokens": 0}, "retention.window_tokens=0 must be at least 1"),
         ({"window_tokens": 8, "sink_tokens": -1}, "retention.sink_tokens=-1 must be 0 or more"),
+        (
+            {"window_tokens": 8, "sink_tokens": 4, "native": True},
+            "retention.sink_tokens=4 cannot be kept by retention=native",
+        ),
     ],
 )
 def test_an_impossible_retention_is_refused(fields, message):
@@ -135,6 +140,15 @@ def test_no_session_ever_holds_more_than_the_plateau(data, block, in_flight, lon
     ]
     assert max(held) <= plateau_blocks(retention, block, in_flight, max_model_len=longest)
     assert max(held) <= plateau_blocks(retention, block, in_flight)
+
+
+def test_a_models_own_context_is_seen_to_the_token_and_held_in_blocks():
+    own = Retention(window_tokens=8, native=True)
+    ours = Retention(window_tokens=8)
+    assert [key for key in range(30) if is_visible(key, 22, 20, own, 4)] == list(range(15, 23))
+    assert [key for key in range(30) if is_visible(key, 22, 20, ours, 4)] == list(range(12, 23))
+    assert live_blocks(20, own, 4, num_new_tokens=3) == live_blocks(20, ours, 4, num_new_tokens=3)
+    assert plateau_blocks(own, 4, 3) == plateau_blocks(ours, 4, 3) == 4
 
 
 def test_an_old_session_reaches_the_plateau():

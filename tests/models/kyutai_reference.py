@@ -1,9 +1,9 @@
 """Kyutai's own Moshi, greedy in float32: what it says to given codes.
 
 Run with the project's Python, in a process without vLLM:
-    kyutai_reference.py CHECKPOINT CONTEXT < calls.json > said.json
-calls.json: the user's codes of each frame of each call. said.json: {"said", "spoken"}, likewise,
-text id first; "spoken" lacks the first frame.
+    kyutai_reference.py CHECKPOINT < calls.json > said.json
+calls.json: {context: the user's codes of each frame of each call}. said.json: {context: {"said",
+"spoken"}}, likewise, text id first; "spoken" lacks the first frame.
 """
 
 import json
@@ -80,5 +80,8 @@ def converse(model: LMModel, calls: list[list[list[int]]]) -> dict[str, list[lis
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    lm = language_model(Path(sys.argv[1]), int(sys.argv[2]))
-    json.dump(converse(lm, json.load(sys.stdin)), sys.stdout)
+    found = {
+        context: converse(language_model(Path(sys.argv[1]), int(context)), calls)
+        for context, calls in json.load(sys.stdin).items()
+    }
+    json.dump(found, sys.stdout)

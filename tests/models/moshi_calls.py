@@ -53,22 +53,11 @@ class _Ear:
 
 
 class ListeningFrontEnd(front_ends.MoshiFrontEnd):
-    """Keeps what its calls hear and say.
-
-    native_context: vLLM's sliding window, if any.
-    """
-
-    native_context: int | None = None
+    """Keeps what its calls hear and say."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.notes: dict[int, HeardCall] = {}
-
-    @property
-    def engine_args(self) -> dict[str, Any]:
-        if self.native_context is None:
-            return super().engine_args
-        return {**super().engine_args, **self.native_context_args(self.native_context)}
 
     def open_session(self, session_id: int) -> front_ends.MoshiCall:
         call = super().open_session(session_id)
@@ -167,15 +156,13 @@ async def age(engine: VllmEngine, run: RunConfig, young: int, old: int) -> dict[
 
 
 def in_a_process(
-    plan: str, run: RunConfig, directory: Path, cache: Path, native: int | None, *arguments: int
+    plan: str, run: RunConfig, directory: Path, cache: Path, *arguments: int
 ) -> dict[str, Any]:
     """Run a plan of this module on a fresh engine."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["harness.experiments.vllm_preload"])
     receive, send = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_child, args=(plan, run, directory, cache, native, arguments, send)
-    )
+    process = context.Process(target=_child, args=(plan, run, directory, cache, arguments, send))
     process.start()
     send.close()
     try:
@@ -195,14 +182,12 @@ def _child(
     run: RunConfig,
     directory: Path,
     cache: Path,
-    native: int | None,
     arguments: tuple[int, ...],
     results: Connection,
 ) -> None:
     log = os.open(directory / "engine.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    ListeningFrontEnd.native_context = native
     front_ends.MoshiFrontEnd = ListeningFrontEnd  # type: ignore[misc]
 
     async def main() -> dict[str, Any]:

@@ -22,7 +22,7 @@ from harness.models.moshi.config import MoshiConfig
 from harness.models.tiny import ensure_tiny_checkpoint
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
-SPEC = compose(["model=moshi"]).model
+SPEC = compose(["model=moshi", "scale=full"]).model
 
 
 @pytest.fixture(scope="module")

@@ -48,27 +48,35 @@ def checkpoint() -> Path:
 @pytest.fixture(scope="module")
 def unbounded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run = _run("retention=unbounded", "engine.max_model_len=1024")
-    return in_a_process("talk", run, tmp_path_factory.mktemp("full"), CACHE, None, NUM_FRAMES)
+    return in_a_process("talk", run, tmp_path_factory.mktemp("full"), CACHE, NUM_FRAMES)
 
 
 @pytest.fixture(scope="module")
 def windowed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    run = _run("retention=unbounded", "engine.max_model_len=1024")
-    directory = tmp_path_factory.mktemp("native")
-    return in_a_process("talk", run, directory, CACHE, NATIVE_CONTEXT, NUM_FRAMES)
+    context = f"model.native_context_tokens={NATIVE_CONTEXT}"
+    run = _run("retention=native", context, "engine.max_model_len=1024")
+    return in_a_process("talk", run, tmp_path_factory.mktemp("native"), CACHE, NUM_FRAMES)
 
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     bound = (f"retention.window_tokens={BOUND_TOKENS}", "retention.sink_tokens=32")
     run = _run("retention=sink_window", *bound, "engine.max_model_len=1024")
-    return in_a_process("talk", run, tmp_path_factory.mktemp("bounded"), CACHE, None, 300)
+    return in_a_process("talk", run, tmp_path_factory.mktemp("bounded"), CACHE, 300)
 
 
-def _kyutai(checkpoint: Path, context: int, calls: list[HeardCall]) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def kyutais(
+    checkpoint: Path, unbounded: dict[str, Any], windowed: dict[str, Any]
+) -> dict[str, Any]:
+    """What Kyutai's own says to the same calls, by context."""
+    contexts = {NUM_FRAMES: unbounded, NATIVE_CONTEXT: windowed}
+    heard = {
+        context: [call.heard for call in found["calls"]] for context, found in contexts.items()
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.models.kyutai_reference", str(checkpoint), str(context)],
-        input=json.dumps([call.heard for call in calls]),
+        [sys.executable, "-m", "tests.models.kyutai_reference", str(checkpoint)],
+        input=json.dumps(heard),
         capture_output=True,
         text=True,
         cwd=CACHE.parent,
@@ -83,10 +91,10 @@ def _kyutai(checkpoint: Path, context: int, calls: list[HeardCall]) -> dict[str,
     ("fixture", "context"), [("unbounded", NUM_FRAMES), ("windowed", NATIVE_CONTEXT)]
 )
 def test_every_id_is_the_one_that_kyutais_own_moshi_says(
-    fixture: str, context: int, checkpoint: Path, request: pytest.FixtureRequest
+    fixture: str, context: int, kyutais: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     calls: list[HeardCall] = request.getfixturevalue(fixture)["calls"]
-    reference = _kyutai(checkpoint, context, calls)
+    reference = kyutais[str(context)]
     for call, said, spoken in zip(calls, reference["said"], reference["spoken"], strict=True):
         assert len(call.said) == NUM_FRAMES
         assert call.said == said
@@ -101,6 +109,9 @@ def test_a_context_that_slides_changes_what_is_said(
         assert free.heard == native.heard
         assert free.said[:NATIVE_CONTEXT] == native.said[:NATIVE_CONTEXT]
         assert free.said[NATIVE_CONTEXT:] != native.said[NATIVE_CONTEXT:]
+    # The last 199 of 640 frames lie in 7 of 20 blocks.
+    assert unbounded["used_blocks"] == 2 * 20
+    assert windowed["used_blocks"] == 2 * 7
 
 
 def test_answers_depend_on_the_frame_the_call_and_the_codebook(unbounded: dict[str, Any]) -> None:
@@ -149,5 +160,5 @@ def test_a_wav_in_gives_a_wav_out(tmp_path: Path) -> None:
 def test_a_frame_of_an_old_call_takes_no_longer(tmp_path: Path) -> None:
     """Unbounded: attention over ten times the positions is part of it."""
     run = _run("retention=unbounded", "engine.max_model_len=4096")
-    found = in_a_process("age", run, tmp_path, CACHE, None, YOUNG, OLD)
+    found = in_a_process("age", run, tmp_path, CACHE, YOUNG, OLD)
     assert statistics.median(found["old"]) / statistics.median(found["young"]) < MAX_AGEING

@@ -62,6 +62,26 @@ def test_an_engine_without_a_bound_is_reported_unbounded():
     assert report.groups[0].max_blocks_per_session is None
 
 
+def test_a_models_own_context_is_reported_with_its_plateau():
+    own = SlidingWindowSpec(sliding_window=8, **LAYOUT)
+    report = inspect_scheduler(scheduler(own, None))
+    assert (report.state, report.window_tokens, report.sink_tokens) == ("native", 8, 0)
+    # 7 tokens of window and 16 in flight on 6 blocks; an unaligned start.
+    assert report.blocks_per_session == report.groups[0].max_blocks_per_session == 7
+    assert report.num_bounded_layers == report.num_layers == 1
+
+
+@pytest.mark.parametrize("other", [FULL, SlidingWindowSpec(sliding_window=12, **LAYOUT)])
+def test_a_window_that_not_every_layer_has_is_no_context_of_the_model(other):
+    own = scheduler(SlidingWindowSpec(sliding_window=8, **LAYOUT), None)
+    wider = scheduler(other, None)
+    own.kv_cache_config.kv_cache_groups.extend(wider.kv_cache_config.kv_cache_groups)
+    managers = wider.kv_cache_manager.coordinator.single_type_managers
+    own.kv_cache_manager.coordinator.single_type_managers += managers
+    assert inspect_scheduler(own).state == "unbounded"
+    assert inspect_scheduler(own).window_tokens is None
+
+
 def test_a_bound_that_is_asked_for_and_not_in_force_is_an_error():
     with pytest.raises(EngineError, match=r"asks for W=8, S=4, but 1 layers keep everything"):
         inspect_scheduler(scheduler(FULL, (8, 4)))

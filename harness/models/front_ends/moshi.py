@@ -87,11 +87,6 @@ class MoshiFrontEnd:
             "mm_processor_cache_gb": 0,
         }
 
-    @staticmethod
-    def native_context_args(context_tokens: int) -> dict[str, Any]:
-        """Arguments of vLLM's EngineArgs that keep Moshi's own context, its sliding window."""
-        return {"hf_overrides": {"sliding_window": context_tokens}}
-
     @property
     def sampling_args(self) -> dict[str, Any]:
         """The text id is sampled; the codes are the next best."""

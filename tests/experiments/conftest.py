@@ -14,7 +14,7 @@ PATIENT = ("diagnosis.max_release_lag_share=0.9", "diagnosis.miss_tolerance=0.2"
 ECHO = (
     "engine=echo",
     "model.frame_budget_s=0.4",
-    "workload.duration_s=4",
+    "workload.duration_s=2",
     "engine.hang_timeout_s=5",
     *PATIENT,
 )
@@ -22,7 +22,7 @@ ECHO = (
 
 @pytest.fixture
 def echo_points(tmp_path: Path) -> Callable[..., list[Invocation]]:
-    """The cliff's grid on the echo engine, four seconds a run, results in a temporary directory."""
+    """The cliff's grid on the echo engine, two seconds a run, results in a temporary directory."""
 
     def make(*overrides: str) -> list[Invocation]:
         paths = (f"paths.results_dir={tmp_path / 'results'}", f"paths.cache_dir={CACHE}")

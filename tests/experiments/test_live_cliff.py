@@ -18,6 +18,8 @@ from harness.experiments.isolation import RunProcesses
 from harness.experiments.live_run import Progress
 from harness.experiments.runner import DONE, FinishedRun, Runner
 from harness.experiments.session import run_experiment
+from harness.workload.corpus import load_corpus
+from harness.workload.schedule import build_schedule, draw_run_streams, schedule_digest
 from tests.experiments.conftest import PATIENT
 
 pytestmark = pytest.mark.live
@@ -54,10 +56,15 @@ def _run(point: Invocation, processes: RunProcesses, watch: object = _quiet) -> 
     return Runner(point.paths, processes).run(point.run_config, watch)  # type: ignore[arg-type]
 
 
-def test_unbounded_goes_silent_and_the_gateway_does_not_notice(
-    tmp_path: Path, processes: RunProcesses
-) -> None:
-    finished = _run(_points(tmp_path, "retention=unbounded")[0], processes)
+@pytest.fixture(scope="module")
+def unbounded(tmp_path_factory: pytest.TempPathFactory, processes: RunProcesses) -> FinishedRun:
+    """The calls of seed 0 without a bound."""
+    directory = tmp_path_factory.mktemp("unbounded")
+    return _run(_points(directory, "retention=unbounded")[0], processes)
+
+
+def test_unbounded_goes_silent_and_the_gateway_does_not_notice(unbounded: FinishedRun) -> None:
+    finished = unbounded
     summary = finished.summary
     assert finished.verdict in (Verdict.stalled, Verdict.shedding), summary["cause"]
     assert summary["deadline_miss_share"] > 0.1
@@ -146,15 +153,15 @@ def test_an_engine_that_is_not_up_in_time_is_a_verdict_and_exit_code(
 
 
 def test_three_seeds_give_the_same_verdicts_and_one_seed_one_schedule(
-    tmp_path: Path, processes: RunProcesses
+    tmp_path: Path, processes: RunProcesses, unbounded: FinishedRun
 ) -> None:
-    collapsed = set()
-    digests = []
-    for seed in (0, 1, 2):
-        finished = _run(_points(tmp_path, "retention=unbounded", f"seed={seed}")[0], processes)
-        collapsed.add(finished.verdict.is_collapse)
-        digests.append(finished.summary["schedule_digest"])
-    again = _run(_points(tmp_path / "again", "retention=unbounded")[0], processes)
-    assert collapsed == {True}
+    points = [_points(tmp_path, "retention=unbounded", f"seed={seed}")[0] for seed in (1, 2)]
+    runs = [unbounded, *(_run(point, processes) for point in points)]
+    assert {finished.verdict.is_collapse for finished in runs} == {True}
+    digests = [finished.summary["schedule_digest"] for finished in runs]
     assert len(set(digests)) == 3
-    assert again.summary["schedule_digest"] == digests[0]
+    first = unbounded.run
+    rate = first.model.sample_rate_hz
+    clips = load_corpus(first.workload.corpora, cache_dir=CACHE / "corpora", sample_rate_hz=rate)
+    again = build_schedule(first, draw_run_streams(first, clips))
+    assert schedule_digest(again) == digests[0]

@@ -30,7 +30,8 @@ class RecordedCall:
 
     token_ids, logprobs: of the answer's tokens. used_blocks: after the answer.
     computed_tokens: what the scheduler computed for the frame. ingest_s: until the engine asked for
-    the next frame, which is when it had processed this one.
+    the next frame, which is when it had processed this one. feature_length: log-mel frames that the
+    engine was given, padding included.
     """
 
     token_ids: list[list[int]] = field(default_factory=list)
@@ -38,6 +39,7 @@ class RecordedCall:
     used_blocks: list[int] = field(default_factory=list)
     computed_tokens: list[int] = field(default_factory=list)
     ingest_s: list[float] = field(default_factory=list)
+    feature_length: list[int] = field(default_factory=list)
 
 
 class Listener:
@@ -79,6 +81,7 @@ async def _converse(run: RunConfig, count: int, directory: Path, cache: Path) ->
     listener = Listener(engine._front_end)
     engine._front_end = listener
     call = RecordedCall()
+    _note_features(engine, call)
     ready: asyncio.Queue[Frame] = asyncio.Queue()
 
     async def frames() -> AsyncIterator[Frame]:
@@ -107,6 +110,23 @@ async def _converse(run: RunConfig, count: int, directory: Path, cache: Path) ->
     await answers.aclose()  # type: ignore[attr-defined]
     await engine.stop()
     return call
+
+
+def _note_features(engine: VllmEngine, call: RecordedCall) -> None:
+    assert engine._llm is not None
+    processor = engine._llm.input_processor
+    process = processor.process_inputs
+
+    def noting(*args: Any, **options: Any) -> Any:
+        request = process(*args, **options)
+        for feature in request.mm_features or ():
+            tensors = [field.data for field in feature.data.values()]
+            # Of all that describes the audio, its log-mel frames are the longest.
+            longest = max(size for tensor in tensors for size in getattr(tensor, "shape", ()))
+            call.feature_length.append(longest)
+        return request
+
+    processor.process_inputs = noting
 
 
 def _child(run: RunConfig, count: int, directory: Path, cache: Path, results: Connection) -> None:

@@ -99,6 +99,7 @@ _ROWS = (
         _share("deadline_miss_share", "tick_view_miss_share"),
     ),
     ("latency p50 / p99 of answered frames", _milliseconds("latency_p50_s", "latency_p99_s")),
+    ("of it ingest p50 / p99", _milliseconds("ingest_p50_s", "ingest_p99_s")),
     ("peak pool occupancy", _share("peak_occupancy")),
     ("pool full: forecast", _seconds("predicted_saturation_s")),
     ("pool full: observed", _seconds("pool_full_s")),
@@ -111,7 +112,7 @@ _BRIEF = (
     ("silent from", _seconds("silence_onset_s")),
     ("tokens", _share("completeness")),
     ("misses: true / gateway", _share("deadline_miss_share", "tick_view_miss_share")),
-    ("p50 / p99", _milliseconds("latency_p50_s", "latency_p99_s")),
+    ("p50 / p99 / ingest", _milliseconds("latency_p50_s", "latency_p99_s", "ingest_p50_s")),
     ("full: forecast", _seconds("predicted_saturation_s")),
     ("observed", _seconds("pool_full_s")),
 )

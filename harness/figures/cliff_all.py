@@ -18,7 +18,8 @@ from harness.figures.style import COLOURS, add_caption, save, use_house_style
 _FLOOR_S = 1e-3
 _CAPTION = (
     "Each panel: one model, the same calls unbounded and bounded. Top: release to last token of "
-    "every frame; crosses were never answered; dashed: the deadline. Bottom: KV pool occupancy. "
+    "every frame; crosses were never answered; dashed: the deadline; dotted: ingest, the part of a "
+    "latency before the engine's own steps (median of the bounded run). Bottom: KV pool occupancy. "
     "Shaded: sessions of the unbounded variant are silent."
 )
 
@@ -42,6 +43,7 @@ def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Pat
                 frames[frames["run_digest"] == run["run_digest"]],
                 pool[pool["run_digest"] == run["run_digest"]],
             )
+        _ingest(top, variants[-1])
         verdicts = "\n".join(f"{run['variant']}: {run['verdict']}" for run in variants)
         top.set_title(f"{model}\n{verdicts}", fontsize=8.5)
         bottom.set_xlabel("elapsed time (s)")
@@ -56,6 +58,23 @@ def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Pat
     paths = save(figure, stem)
     plt.close(figure)
     return paths
+
+
+def _ingest(axis: Axes, run: dict[Hashable, Any]) -> None:
+    """How much of a latency is spent before the engine: it can be the true bottleneck."""
+    if pd.isna(run["ingest_p50_s"]):
+        return
+    axis.axhline(run["ingest_p50_s"], color="black", ls=":", lw=1.0)
+    axis.annotate(
+        f"ingest {run['ingest_p50_s'] * 1e3:.1f} ms",
+        (0.98, run["ingest_p50_s"]),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -2),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=7,
+    )
 
 
 def _variant(

@@ -8,24 +8,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from harness.analysis.runs import pool_over_time, run_summaries, session_frames
+from harness.analysis.runs import (
+    pool_over_time,
+    retention_label,
+    run_summaries,
+    session_frames,
+)
+from harness.analysis.tables import Tables
 from harness.experiments.runner import FinishedRun
 from harness.figures import cliff as figure
 
 
-def tabulate(runs: Sequence[FinishedRun]) -> dict[str, pd.DataFrame]:
+def tabulate(runs: Sequence[FinishedRun]) -> Tables:
     """The artifact's tables: one row a run; one row a frame; one row a pool sample."""
     runs_with_tables = [(run.summary, run.recording()) for run in runs]
     recorded = [(summary, tables) for summary, tables in runs_with_tables if tables is not None]
+    return name_variants(
+        {
+            "": run_summaries(runs_with_tables),
+            "frames": session_frames(recorded),
+            "pool": pool_over_time(recorded),
+        },
+        runs,
+    )
+
+
+def name_variants(tables: Tables, runs: Sequence[FinishedRun]) -> Tables:
+    """The tables with each run's variant as configured: verdict.json tells no window from a model's
+    own context.
+    """
+    labels = {run.summary["run_digest"]: retention_label(run.run.retention) for run in runs}
     return {
-        "": run_summaries(runs_with_tables),
-        "frames": session_frames(recorded),
-        "pool": pool_over_time(recorded),
+        part: table.assign(variant=table["run_digest"].map(labels))
+        for part, table in tables.items()
     }
 
 
-def draw(tables: dict[str, pd.DataFrame], stem: Path) -> list[Path]:
+def draw(tables: Tables, stem: Path) -> list[Path]:
     """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`."""
     return figure.draw(tables[""], tables["frames"], tables["pool"], stem)

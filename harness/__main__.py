@@ -1,4 +1,4 @@
-"""`python -m harness`: one experiment; `python -m harness reproduce`: every artifact."""
+"""`python -m harness`: one experiment; `reproduce`: every artifact; `audit`: the published logs."""
 
 import sys
 
@@ -9,6 +9,10 @@ def main() -> int:
         from harness import reproduce
 
         return reproduce.main(sys.argv[2:])
+    if sys.argv[1:2] == ["audit"]:
+        from harness.audit import command
+
+        return command.main(sys.argv[2:])
     from harness import cli
 
     return cli.main()

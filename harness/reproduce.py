@@ -14,24 +14,26 @@ import yaml
 from rich.console import Console
 
 from harness.analysis.tables import Tables, read_tables, table_path
+from harness.audit.command import regenerate
+from harness.claims.catalogue import Claim, claim_of, load_claims
 from harness.claims.judgement import Judgement, not_measured
-from harness.claims.ledger import write_ledger
+from harness.claims.ledger import NO_EVIDENCE, complete, headline, write_ledger
 from harness.composition import CONFIG_DIR, expand
 from harness.core.errors import ConfigError, HarnessError, TelemetryError
 from harness.experiments.session import report_module, run_experiment
+from harness.figures import audit as audit_figure
 
 STAGES = ("runs", "figures", "claims")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimRow:
-    """One claim that an artifact decides: the paper's value, and the rule that judges ours.
+    """A claim that an artifact decides, by its id in conf/claims.yaml, and the rule for it.
 
     rule: `<module>.<function>` in harness/claims/.
     """
 
     id: str
-    paper: str
     rule: str
 
     def judge(self, tables: Tables) -> Judgement:
@@ -50,40 +52,50 @@ class ClaimRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """One row of the registry; see conf/artifacts.yaml for what each field means."""
+    """One row of the registry; see conf/artifacts.yaml for what each field means.
+
+    experiment: of conf/experiment/; None: the audit of the published logs, which runs no engine.
+    """
 
     id: str
     title: str
     paper: str
-    experiment: str
     minutes: float
     read: str
+    experiment: str | None = None
     overrides: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = field(default=())
 
-    def run(self, console: Console, overrides: Sequence[str]) -> int:
+    def run(self, console: Console, results: Path) -> int:
         """Run the experiment, write its tables and draw its figure; finished runs are skipped."""
+        if self.experiment is None:
+            regenerate(results, console)
+            return 0
         own = [f"experiment={self.experiment}", f"artifact={self.id}", *self.overrides]
-        return run_experiment(expand([*own, *overrides]), console)
+        return run_experiment(expand([*own, f"paths.results_dir={results}"]), console)
 
     def draw(self, results: Path) -> None:
         """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
         tables = read_tables(results, self.id)
-        report_module(self.experiment).draw(tables, results / "figures" / self.id)
+        module = audit_figure if self.experiment is None else report_module(self.experiment)
+        module.draw(tables, results / "figures" / self.id)
 
-    def judged(self, results: Path) -> list[dict[str, Any]]:
+    def judged(self, results: Path, catalogue: Sequence[Claim]) -> list[dict[str, Any]]:
         """An entry of claims.json for each claim; NOT MEASURED if the tables are missing."""
         try:
             tables = read_tables(results, self.id)
         except TelemetryError as error:
-            return [self._entry(claim, not_measured(str(error)), "none") for claim in self.claims]
+            absent = not_measured(str(error))
+            return [self._entry(row, catalogue, absent, NO_EVIDENCE) for row in self.claims]
         evidence = "+".join(dict.fromkeys(tables[""]["evidence"]))
-        return [self._entry(claim, claim.judge(tables), evidence) for claim in self.claims]
+        return [self._entry(row, catalogue, row.judge(tables), evidence) for row in self.claims]
 
-    def _entry(self, claim: ClaimRow, judgement: Judgement, evidence: str) -> dict[str, Any]:
+    def _entry(
+        self, row: ClaimRow, catalogue: Sequence[Claim], judgement: Judgement, evidence: str
+    ) -> dict[str, Any]:
         return {
-            "id": claim.id,
-            "paper": claim.paper,
+            "id": row.id,
+            "paper": claim_of(catalogue, row.id).says,
             "ours": judgement.ours,
             "interval": judgement.interval,
             "evidence": evidence,
@@ -148,7 +160,7 @@ def _reproduce(
         console.rule(f"{number}/{len(artifacts)}: {artifact.title} ({artifact.paper})")
         try:
             if stage in (None, "runs"):
-                code = artifact.run(console, [f"paths.results_dir={results}"])
+                code = artifact.run(console, results)
                 if code:
                     failed[artifact.id] = "a run did not yield a result"
             elif stage == "figures":
@@ -156,12 +168,25 @@ def _reproduce(
         except HarnessError as error:
             failed[artifact.id] = str(error)
     if stage in (None, "claims"):
-        entries = [entry for artifact in artifacts for entry in artifact.judged(results)]
-        write_ledger(results, entries)
-        for entry in entries:
-            console.print(
-                f"{entry['id']:5} [bold]{entry['verdict']}[/]: {entry['ours']}", soft_wrap=True
-            )
+        judge_claims(results, console)
     for name, why in failed.items():
         print(f"error: artifact {name}: {why}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def judge_claims(results: Path, console: Console) -> None:
+    """Judge every claim from whatever tables there are, and write the ledger.
+
+    The whole registry is judged, whichever artifacts were asked for: the ledger is one file.
+    Raises: ConfigError; TelemetryError.
+    """
+    catalogue = load_claims(CONFIG_DIR / "claims.yaml")
+    judged = [e for artifact in load_artifacts() for e in artifact.judged(results, catalogue)]
+    entries = complete(catalogue, judged)
+    write_ledger(results, entries)
+    for entry in entries:
+        console.print(
+            f"{entry['id']:5} [bold]{entry['verdict']}[/] ({entry['evidence']}): {entry['ours']}",
+            soft_wrap=True,
+        )
+    console.print(headline(entries), soft_wrap=True)

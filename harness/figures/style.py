@@ -27,6 +27,7 @@ EVIDENCE = {
     "live-tiny": "live vLLM on CPU, tiny random weights of the true architecture, real speech",
     "live-full": "live vLLM on GPU, real weights, real speech",
     "simulated": "vLLM's own scheduler in virtual time, step times from conf/hardware/, no GPU",
+    "audited": "the client logs that the authors published, judged by this project",
     "none": "no engine: the harness's own echo",
 }
 

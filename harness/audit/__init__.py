@@ -1,0 +1,1 @@
+"""The published logs of the paper's authors, judged by their rule and by ours."""

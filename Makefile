@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 HAS_CUDA := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup corpora smoke test lint types layers unit figures claims reproduce-all constraints clean
+.PHONY: help setup corpora smoke test lint types layers unit figures claims report reproduce-all constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -60,6 +60,9 @@ figures: $(READY)  ## redraw every figure from the tables
 
 claims: $(READY)  ## judge every claim from the tables
 	$(RUN) reproduce --stage claims
+
+report: $(READY)  ## write results/report/index.html from what results/ holds
+	$(RUN) reproduce --stage report
 
 reproduce-all: corpora  ## run every row of conf/artifacts.yaml, draw its figure, judge its claims
 	$(RUN) reproduce

@@ -19,11 +19,14 @@ from harness.claims.catalogue import Claim, claim_of, load_claims
 from harness.claims.judgement import Judgement, not_measured
 from harness.claims.ledger import NO_EVIDENCE, complete, headline, write_ledger
 from harness.composition import CONFIG_DIR, expand
+from harness.config import Paths
 from harness.core.errors import ConfigError, HarnessError, TelemetryError
 from harness.experiments.session import report_module, run_experiment
 from harness.figures import audit as audit_figure
+from harness.report.page import ReportedArtifact, write_report
 
-STAGES = ("runs", "figures", "claims")
+STAGES = ("runs", "figures", "claims", "report")
+_PER_ARTIFACT = (None, "runs", "figures")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,18 @@ class Artifact:
             return 0
         own = [f"experiment={self.experiment}", f"artifact={self.id}", *self.overrides]
         return run_experiment(expand([*own, f"paths.results_dir={results}"]), console)
+
+    def reported(self) -> ReportedArtifact:
+        """What the report shows of this row."""
+        return ReportedArtifact(
+            id=self.id,
+            title=self.title,
+            paper=self.paper,
+            read=self.read,
+            minutes=self.minutes,
+            command=f"python -m harness reproduce --only {self.id}",
+            claims=tuple(row.id for row in self.claims),
+        )
 
     def draw(self, results: Path) -> None:
         """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
@@ -156,7 +171,7 @@ def _reproduce(
 ) -> int:
     """Go on past an artifact that fails, and say so at the end."""
     failed: dict[str, str] = {}
-    for number, artifact in enumerate(artifacts, start=1):
+    for number, artifact in enumerate(artifacts if stage in _PER_ARTIFACT else (), start=1):
         console.rule(f"{number}/{len(artifacts)}: {artifact.title} ({artifact.paper})")
         try:
             if stage in (None, "runs"):
@@ -169,6 +184,10 @@ def _reproduce(
             failed[artifact.id] = str(error)
     if stage in (None, "claims"):
         judge_claims(results, console)
+    if stage in (None, "report"):
+        shown = [artifact.reported() for artifact in load_artifacts()]
+        path = write_report(results, shown, Path(Paths().cache_dir))
+        console.print(f"report: {path}", soft_wrap=True)
     for name, why in failed.items():
         print(f"error: artifact {name}: {why}", file=sys.stderr)
     return 1 if failed else 0

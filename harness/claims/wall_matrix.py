@@ -18,6 +18,11 @@ def wall(tables: Tables) -> Judgement:
     is_unbounded = runs["retention_kind"] == "unbounded"
     unbounded = collapse_share(runs[is_unbounded])
     bounded = collapse_share(runs[~is_unbounded])
+    if min(unbounded.n, bounded.n) < PAPER_WALLED.n:
+        return not_measured(
+            f"{unbounded.n} unbounded and {bounded.n} bounded runs are in the table, not the "
+            f"paper's {PAPER_WALLED.n} of each"
+        )
     low, high = PAPER_WALLED.interval
     return from_parts(
         {

@@ -95,6 +95,19 @@ class AudioRing:
         begin = (entry + first) % self.num_samples
         return self._samples[begin : begin + end - first]
 
+    def clips(self, entry: int, num_frames: int) -> list[Clip]:
+        """Every clip that the first `num_frames` frames touch, in order, from sample `entry` on."""
+        touched: list[Clip] = []
+        position, end = entry, entry + self.edge(num_frames)
+        while position < end:
+            place = position % self.num_samples
+            clip, offset_s = self.locate(place)
+            touched.append(clip)
+            left = clip.samples.size - round(offset_s * self.sample_rate_hz)
+            # The last clip may have been cut where the ring closes.
+            position += min(left, self.num_samples - place)
+        return touched
+
     def locate(self, position: int) -> tuple[Clip, float]:
         """The clip at a sample of the ring, and the offset in it, seconds."""
         number = int(np.searchsorted(self._clip_starts, position, side="right")) - 1
@@ -119,6 +132,10 @@ class AudioStream:
     def frame(self, index: int) -> Samples:
         """Frame `index`, from 0: float32, shape (num_samples,), a read-only view."""
         return self._ring.frame(self._entry, index)
+
+    def clips(self, num_frames: int) -> list[Clip]:
+        """Every clip that the first `num_frames` frames touch, in order."""
+        return self._ring.clips(self._entry, num_frames)
 
     def prefix_digest(self) -> str:
         """Digest of the first frame: sessions that differ in it share no prefix."""

@@ -55,6 +55,12 @@ def test_an_invalid_run_spoils_the_count() -> None:
     assert wall({"": runs}).verdict is ClaimVerdict.NOT_MEASURED
 
 
+def test_a_part_of_the_matrix_decides_nothing() -> None:
+    judged = wall({"": _runs(10, 0, n=14)})
+    assert judged.verdict is ClaimVerdict.NOT_MEASURED
+    assert "14 unbounded" in judged.why
+
+
 def test_shares_are_counted_by_variant_and_size() -> None:
     shares = collapse_shares(_runs(4, 0))
     assert shares["runs"].tolist() == [10, 10, 10, 10]

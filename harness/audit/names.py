@@ -93,6 +93,22 @@ def origin(name: str) -> Origin | None:
     return None
 
 
+def probe_retention(name: str) -> tuple[int | None, int] | None:
+    """(W, S) of a quality probe, W None if unbounded; None if the name is no probe's.
+
+    Where a name gives only one of the two, the other is the paper's W = 1024 or S = 32.
+    Example: `lh_w512s32` -> (512, 32); `lh_s16` -> (1024, 16); `lh_swa0` -> (None, 0).
+    """
+    if found := re.fullmatch(r"lh_w(\d+)s(\d+)", name):
+        return int(found[1]), int(found[2])
+    if found := re.fullmatch(r"lh_(?:s|sink)(\d+)(?:ctl)?", name):
+        return _IN_ENGINE_WINDOW_TOKENS, int(found[1])
+    if found := re.fullmatch(r"lh_swa(\d+)", name):
+        return int(found[1]) or None, 0
+    # The sink kernel without sinks.
+    return (_IN_ENGINE_WINDOW_TOKENS, 0) if name == "lh_tri0" else None
+
+
 def ramp_variant(name: str) -> str | None:
     """What an admission ramp ran on; `unknown` where no file says it, None if this is no ramp."""
     known = {"ramp_admit_win_trace": "bounded", "ramp_admit384_trace": "unbounded"}

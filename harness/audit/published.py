@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.audit.names import origin, ramp_variant
+from harness.audit.names import origin, probe_retention, ramp_variant
 from harness.core.errors import TelemetryError
 
 Floats = npt.NDArray[np.float64]
@@ -62,8 +62,29 @@ class PublishedRamp:
     p99_steady_ms: float
 
 
-def find_published(folder: Path) -> tuple[list[PublishedRun], list[PublishedRamp]]:
-    """Every run and ramp below `folder` that we know by its name, sorted by name.
+@dataclass(frozen=True, kw_only=True)
+class PublishedProbe:
+    """One quality probe: in each segment of 30 s, sessions that answered, and those correctly.
+
+    segments: (correct, answered), in order: 8 of the call, a fresh question, a recall question.
+    """
+
+    name: str
+    num_sessions: int
+    segments: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Everything that was found in a folder, each sorted by path."""
+
+    runs: list[PublishedRun]
+    ramps: list[PublishedRamp]
+    probes: list[PublishedProbe]
+
+
+def find_published(folder: Path) -> Published:
+    """Every run, ramp and probe below `folder` that we know by its name.
 
     Raises: TelemetryError if there is none, or if one is cut or of another format.
     """
@@ -71,22 +92,24 @@ def find_published(folder: Path) -> tuple[list[PublishedRun], list[PublishedRamp
         raise TelemetryError(
             f"{folder} is not a directory: give the folder that holds the authors' results"
         )
-    runs, ramps = [], []
+    found = Published(runs=[], ramps=[], probes=[])
     for path in sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES)):
         name = _stem(path)
         if path.suffix == ".out":
             if origin(name) is not None:
-                runs.append(read_windows(path))
+                found.runs.append(read_windows(path))
         elif origin(name) is not None:
-            runs.append(read_run(path))
+            found.runs.append(read_run(path))
         elif ramp_variant(name) is not None:
-            ramps.append(read_ramp(path))
-    if not runs:
+            found.ramps.append(read_ramp(path))
+        elif probe_retention(name) is not None:
+            found.probes.append(read_probe(path))
+    if not found.runs:
         raise TelemetryError(
             f"{folder} holds no published run (such as var_van96_r1_n96.json.gz): "
             "give the folder that holds the authors' results"
         )
-    return runs, ramps
+    return found
 
 
 def read_run(path: Path) -> PublishedRun:
@@ -123,6 +146,24 @@ def read_ramp(path: Path) -> PublishedRamp:
         admitted=_field(path, raw, "admitted", int),
         rejected=_field(path, raw, "rejected", int),
         p99_steady_ms=float(_field(path, raw, "p99_steady", (int, float))),
+    )
+
+
+def read_probe(path: Path) -> PublishedProbe:
+    """One quality probe. Raises: TelemetryError naming the file and the segment at fault."""
+    raw = _load(path)
+    segments = _field(path, raw, "seg_hits", list)
+    for index, segment in enumerate(segments):
+        is_good = isinstance(segment, list) and len(segment) == 2 and all(map(_is_number, segment))
+        if not is_good or not 0 <= segment[0] <= segment[1]:
+            raise TelemetryError(
+                f"{path}: segment {index} of seg_hits is {json.dumps(segment)[:60]}, not "
+                "[correct, answered]: the file is of another format"
+            )
+    return PublishedProbe(
+        name=_stem(path),
+        num_sessions=_field(path, raw, "n", int),
+        segments=tuple((int(correct), int(answered)) for correct, answered in segments),
     )
 
 

@@ -22,6 +22,7 @@ def tabulate(derived: Derived) -> Tables:
         "counts": _counts(matrix),
         "medians": derived.medians,
         "ramps": derived.ramps.assign(evidence="audited"),
+        "probes": derived.probes.assign(evidence="audited"),
     }
 
 

@@ -25,6 +25,7 @@ def published(tmp_path: Path) -> Path:
         write_log(folder, f"rvar_ineng{size}_r1_n{size}", log(gone_quiet(136)) | claimed)
     ramp = {"offered": 512, "rate": 8.0, "admitted": 209, "rejected": 303, "p99_steady": 12.0}
     write_log(folder, "ramp_admit_win_trace", ramp)
+    write_log(folder, "lh_s16", {"n": 32, "seg_hits": [[20, 22], [11, 22]]})
     (folder / "mcpm600_van.out").write_text(window_table([3.0] * 11 + [801.0] * 49))
     return folder
 
@@ -60,7 +61,7 @@ def test_a_bad_folder_is_one_line_and_an_exit_code(
 
 
 def test_a_derived_table_with_a_run_that_nobody_published_is_refused(tmp_path: Path) -> None:
-    for name in ("audit_medians.csv", "audit_ramps.csv"):
+    for name in ("audit_medians.csv", "audit_ramps.csv", "audit_probes.csv"):
         (tmp_path / name).write_text("run\n")
     (tmp_path / "audit_runs.csv").write_text("run\ninvented_run\n")
     with pytest.raises(TelemetryError, match="invented_run names no published run"):

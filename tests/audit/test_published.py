@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.audit.names import origin
-from harness.audit.published import find_published, read_run, read_windows
+from harness.audit.names import origin, probe_retention
+from harness.audit.published import find_published, read_probe, read_run, read_windows
 from harness.core.errors import TelemetryError
 from tests.audit.authors_format import log, served, window_table, write_log
 
@@ -45,12 +45,37 @@ def test_a_name_says_what_ran(
     assert (known.variant, known.batch, known.window_tokens) == (variant, batch, window)
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("lh_swa0", (None, 0)),
+        ("lh_swa512", (512, 0)),
+        ("lh_tri0", (1024, 0)),
+        ("lh_s42ctl", (1024, 42)),
+        ("lh_sink32", (1024, 32)),
+        ("lh_w2048s32", (2048, 32)),
+        ("lh_other", None),
+    ],
+)
+def test_a_probes_name_says_what_was_kept(name: str, kept: tuple[int | None, int] | None) -> None:
+    assert probe_retention(name) == kept
+
+
+def test_a_probe_counts_answers_by_segment(tmp_path: Path) -> None:
+    path = write_log(tmp_path, "lh_s16", {"n": 32, "seg_hits": [[20, 22], [11, 22]]})
+    assert read_probe(path).segments == ((20, 22), (11, 22))
+    path = write_log(tmp_path, "lh_s16", {"n": 32, "seg_hits": [[20, 22], [23, 22]]})
+    with pytest.raises(TelemetryError, match=r"segment 1 of seg_hits is \[23, 22\]"):
+        read_probe(path)
+
+
 def test_files_of_other_names_are_left_alone(tmp_path: Path) -> None:
     write_log(tmp_path / "deep" / "er", "var_van96_r1_n96", log(served()))
     (tmp_path / "notes.json").write_text("not even JSON")
-    runs, ramps = find_published(tmp_path)
-    assert [run.name for run in runs] == ["var_van96_r1_n96"]
-    assert not ramps
+    found = find_published(tmp_path)
+    assert [run.name for run in found.runs] == ["var_van96_r1_n96"]
+    assert not found.ramps
+    assert not found.probes
 
 
 def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:

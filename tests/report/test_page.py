@@ -16,6 +16,7 @@ from harness.report.listening import listen, listening_pair
 from harness.report.page import write_report
 from harness.report.recorded import recorded_runs
 from harness.reproduce import load_artifacts
+from harness.reproduce import main as reproduce
 
 CLAIMS = load_claims(CONFIG_DIR / "claims.yaml")
 ARTIFACTS = [artifact.reported() for artifact in load_artifacts()]
@@ -150,6 +151,14 @@ def test_a_page_without_runs_or_audio_is_still_a_page(tmp_path: Path) -> None:
     assert "No run lies in results/runs" in html
     assert "Nothing to listen to: no live run that collapsed" in html
     assert html.count("NOT MEASURED</span>") == len(CLAIMS)
+
+
+def test_the_stages_of_the_command_write_ledger_and_page_without_any_run(tmp_path: Path) -> None:
+    for stage in ("claims", "report"):
+        assert reproduce(["--stage", stage, "--results", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "claims.json").read_text())
+    assert {row["verdict"] for row in rows} == {"NOT MEASURED"}
+    assert (tmp_path / "report" / "index.html").exists()
 
 
 def test_without_claims_it_says_what_to_run_first(tmp_path: Path) -> None:

@@ -50,6 +50,19 @@ def test_clip_and_offset_spread_over_the_corpus() -> None:
     assert len({start.offset_s for start in starts}) == 64
 
 
+def test_the_clips_of_a_stretch_are_those_that_its_samples_come_from() -> None:
+    tones = [
+        clip(np.full(size, k + 1, np.float32), f"tone{k}") for k, size in enumerate((7, 9, 10))
+    ]
+    for seed in range(6):
+        (stream,) = draw(tones, frame_budget_s=4 / 16000, seed=seed)
+        for num_frames in (1, 3, 6, 7):
+            heard = np.concatenate([stream.frame(index) for index in range(num_frames)])
+            changes = np.flatnonzero(np.append(True, np.diff(heard) != 0))
+            named = [touched.samples[0] for touched in stream.clips(num_frames)]
+            assert named == heard[changes].tolist()
+
+
 def test_a_start_names_the_place_that_the_first_frame_is_cut_from() -> None:
     by_id = {each.clip_id: each for each in CLIPS}
     for stream in draw(CLIPS, 32, frame_budget_s=0.08):

@@ -19,7 +19,7 @@ from harness.diagnosis.summary import PAPER_RULE_TAIL
 MEDIAN_BIN_S = 15.0
 # A tick slower than this share of B holds a prefill or the start-up; it says nothing of the level.
 SLOW_SHARE_OF_BUDGET = 0.05
-# A step-down is a fall by this factor and by this much, that explains this share of the variance.
+# A step-down falls by this factor and by this much, and leaves this much less than one line does.
 MIN_STEP_RATIO = 1.5
 MIN_STEP_MS = 1.0
 MIN_STEP_GAIN = 0.1
@@ -63,8 +63,8 @@ def step_down(t_s: Floats, latency_ms: Floats, frame_budget_s: float) -> dict[st
     """Where latency falls and stays down: `at_s`, and the median `before_ms` and `after_ms`.
 
     The logarithm of latency is a line that does not fall, then a constant to the end: the break
-    that fits best in least squares. `before_ms` is of the last 8 ticks before it. Slow ticks are
-    left out. None without a break, or if the fall is too small to be one.
+    that fits best in least squares. `before_ms` is of the last 8 ticks before it. Slow ticks, and
+    with them those on the limit, are left out. None if the fall is small, or one line fits as well.
     """
     is_plain = latency_ms < SLOW_SHARE_OF_BUDGET * frame_budget_s * 1e3
     at, level = t_s[is_plain], latency_ms[is_plain]
@@ -74,7 +74,7 @@ def step_down(t_s: Floats, latency_ms: Floats, frame_budget_s: float) -> dict[st
     breaks = np.arange(_MIN_BEFORE, len(logs) - _MIN_AFTER + 1)
     left = [_rise_residual(at[:b], logs[:b]) + _constant_residual(logs[b:]) for b in breaks]
     best = int(breaks[np.argmin(left)])
-    gain = 1 - min(left) / max(_rise_residual(at, logs), 1e-12)
+    gain = 1 - min(left) / max(_line_residual(at, logs), 1e-12)
     before_ms = float(np.median(level[max(0, best - _LOCAL) : best]))
     after_ms = float(np.median(level[best:]))
     is_fall = before_ms - after_ms >= MIN_STEP_MS and before_ms >= MIN_STEP_RATIO * after_ms
@@ -84,10 +84,17 @@ def step_down(t_s: Floats, latency_ms: Floats, frame_budget_s: float) -> dict[st
 
 
 def _rise_residual(t_s: Floats, values: Floats) -> float:
-    """Squares that a line of slope >= 0 leaves."""
+    """Squares that a line which does not fall leaves."""
+    return _constant_residual(values - max(0.0, _slope(t_s, values)) * t_s)
+
+
+def _line_residual(t_s: Floats, values: Floats) -> float:
+    return _constant_residual(values - _slope(t_s, values) * t_s)
+
+
+def _slope(t_s: Floats, values: Floats) -> float:
     t_s = t_s - t_s.mean()
-    slope = max(0.0, float((t_s * values).sum() / (t_s**2).sum()))
-    return _constant_residual(values - slope * t_s)
+    return float((t_s * values).sum() / (t_s**2).sum())
 
 
 def _constant_residual(values: Floats) -> float:
@@ -98,8 +105,7 @@ def run_facts(run: PublishedRun) -> dict[str, Any]:
     """One row of results/paper/audit_runs.csv; null where a thing did not happen."""
     t_s, latency_ms = ticks(run)
     onset_s = stall_onset_s(t_s, latency_ms, run.frame_budget_s)
-    moving = t_s < (np.inf if onset_s is None else onset_s)
-    step = step_down(t_s[moving], latency_ms[moving], run.frame_budget_s) or {}
+    step = step_down(t_s, latency_ms, run.frame_budget_s) or {}
     late = run.latency_ms[run.t_s >= (1 - PAPER_RULE_TAIL) * run.duration_s]
     slow = latency_ms >= SLOW_SHARE_OF_BUDGET * run.frame_budget_s * 1e3
     return {

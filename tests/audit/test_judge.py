@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from harness.audit.facts import facts_table, run_medians, ticks
+from harness.audit.facts import facts_table, run_medians, step_down, ticks
 from harness.audit.judge import judged
 from harness.audit.names import origin
 from harness.audit.published import read_run
@@ -70,6 +71,15 @@ def test_one_slow_tick_is_no_wall_and_no_step(tmp_path: Path) -> None:
     latency_ms[-1] = 1601.0
     latency_ms[0] = latency_ms[80] = 320.0
     assert _judge(tmp_path, log(latency_ms)).iloc[0]["verdict"] == "alive"
+
+
+def test_an_early_fall_into_a_noisy_idle_level_is_a_step_and_no_slope() -> None:
+    t_s = 2.0 * np.arange(150) + 0.5
+    noise = np.random.default_rng(0).lognormal(0.0, 0.45, 136)
+    found = step_down(t_s, np.array([*served(14), *(1.2 * noise)]), 2.0)
+    assert found is not None
+    assert found["at_s"] == pytest.approx(28.5, abs=4)
+    assert step_down(t_s, np.geomspace(6.0, 1.0, 150), 2.0) is None
 
 
 def test_a_run_that_idles_from_the_start_is_told_by_the_level_of_others(tmp_path: Path) -> None:

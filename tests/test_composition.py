@@ -120,3 +120,10 @@ def test_a_misspelt_field_of_the_registry_is_named(tmp_path: Path) -> None:
     bad.write_text("- {id: x, titel: y}\n")
     with pytest.raises(ConfigError, match=r"artifacts\.yaml, row x: .*titel"):
         load_artifacts(bad)
+
+
+def test_a_verdict_cannot_be_typed_into_the_registry(tmp_path: Path) -> None:
+    bad = tmp_path / "artifacts.yaml"
+    bad.write_text("- {id: x, claims: [{id: C1, rule: a.b, verdict: REPRODUCED}]}\n")
+    with pytest.raises(ConfigError, match=r"artifacts\.yaml, row x: .*verdict"):
+        load_artifacts(bad)

@@ -86,6 +86,7 @@ def test_the_papers_claims_and_ours_are_all_listed() -> None:
     ("rows", "words"),
     [
         ("- {id: A, source: paper, where: x}", "row A: .*says"),
+        ("- {id: A, source: paper, where: x, says: y, verdict: REPRODUCED}", "row A: .*verdict"),
         ("- {id: A, source: rumour, where: x, says: y}", "source=rumour must be paper or ours"),
         (
             "- {id: A, source: paper, where: x, says: y}\n" * 2,

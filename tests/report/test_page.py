@@ -112,6 +112,18 @@ def test_no_text_can_end_the_script(html: str) -> None:
     assert html.count("<script>") == html.count("</script>") == 1
 
 
+def test_the_script_is_given_the_silences_that_were_recorded(html: str) -> None:
+    found = re.search(r"const call = (\{.*\});", html)
+    assert found is not None
+    call = json.loads(found[1])
+    assert call["duration_s"] == 20.0
+    assert max(call["bars"]) == 1.0
+    collapsed, healthy = call["lanes"]
+    assert [end for _, end in collapsed["silences"]] == [20.0]
+    assert healthy["silences"] == []
+    assert len(healthy["answers"]) == 10
+
+
 def test_the_caller_is_one_whose_words_may_be_passed_on(results: Path) -> None:
     pair = listening_pair(recorded_runs(results))
     assert pair is not None

@@ -1,4 +1,6 @@
-"""`python -m harness`: one experiment; `reproduce`: every artifact; `audit`: the published logs."""
+"""`python -m harness`: one experiment; or `reproduce` every artifact, `audit` the published logs,
+`predict` what to expect.
+"""
 
 import sys
 
@@ -13,6 +15,10 @@ def main() -> int:
         from harness.audit import command
 
         return command.main(sys.argv[2:])
+    if sys.argv[1:2] == ["predict"]:
+        from harness import predict
+
+        return predict.main(sys.argv[2:])
     from harness import cli
 
     return cli.main()

@@ -42,6 +42,7 @@ from harness.engines.scheduler_shortcuts import Shortcuts
 from harness.engines.scheduler_state import SchedulerCounters, read_state
 from harness.engines.sim_args import kv_dtype, simulated_step_time, vllm_config
 from harness.engines.step_time import step_time_s
+from harness.kv.retention import most_read_tokens
 from harness.vllm_plugin.self_check import BoundReport, inspect_scheduler
 from harness.vllm_plugin.spec import bounded_spec, register_spec
 
@@ -140,13 +141,8 @@ class SchedulerCore:
         self._bytes_per_token = run.model.kv.bytes_per_token
         self._kv_tokens_per_frame = run.model.kv_tokens_per_frame
         self._max_model_len = run.max_model_len
-        # A bounded step reads the sinks, in whole blocks, and the window (part of a block more).
-        size, kept = run.engine.block_size_tokens, run.retention
-        self._most_read_tokens = (
-            self._max_model_len
-            if kept.window_tokens is None
-            else kept.window_tokens + -(-kept.sink_tokens // size) * size
-        )
+        most_read = most_read_tokens(run.retention, run.engine.block_size_tokens)
+        self._most_read_tokens = self._max_model_len if most_read is None else most_read
         self._sampling: dict[int, SamplingParams] = {}
 
     def add(

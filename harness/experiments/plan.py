@@ -5,14 +5,10 @@ from __future__ import annotations
 from rich.table import Table
 
 from harness.analysis.runs import retention_label
-from harness.capacity import (
-    check_capacity,
-    planned_pool_blocks,
-    plateau_occupancy,
-    session_plateau_blocks,
-)
+from harness.capacity import check_capacity, planned_pool_blocks, session_plateau_blocks
 from harness.config import RunConfig
 from harness.core.errors import HarnessError
+from harness.workload import growth
 
 _GB = 1e9
 _UNKNOWN = "unknown: name a GPU with hardware=..."
@@ -31,8 +27,8 @@ def plan(run: RunConfig) -> Table:
         else "tiny random checkpoint, made here",
         "calls": f"{workload.num_sessions} for {workload.duration_s:g} s, "
         f"a frame every {model.frame_budget_s:g} s",
-        "growth": f"{model.kv_tokens_per_frame} tokens a frame, "
-        f"{model.kv_tokens_per_frame / model.frame_budget_s:.1f} a second a call",
+        "growth": f"{growth.frame_kv_tokens(run):.4g} tokens a frame, "
+        f"{growth.session_tokens_per_s(run):.1f} a second a call",
         "longest request": f"{run.max_model_len} tokens",
         "KV cache": f"{model.kv.bytes_per_token:,} bytes a token",
         "a call holds": _holding(run, pool_blocks),
@@ -61,13 +57,14 @@ def _pool(run: RunConfig, pool_blocks: int) -> str:
 
 
 def _forecast(run: RunConfig, pool_blocks: int) -> str:
-    """Saturation by arithmetic: N sessions grow by r tokens a second until they reach a plateau."""
-    plateau = plateau_occupancy(run, pool_blocks)
-    if plateau <= 1:
-        return f"occupancy ends at {plateau:.2f}: the pool is never full"
-    tokens = pool_blocks * run.engine.block_size_tokens
-    rate = run.workload.num_sessions * run.model.kv_tokens_per_frame / run.model.frame_budget_s
-    return f"the pool is full after {tokens / rate:.0f} s, then the calls go silent"
+    """Saturation by arithmetic, as `harness predict` has it with an interval."""
+    saturation = growth.saturation(run, pool_blocks)
+    end = f"occupancy ends at {growth.final_occupancy(run, pool_blocks):.2f}"
+    if saturation is None:
+        return f"{end}: the pool is never full"
+    if saturation.median_s > run.workload.duration_s:
+        return f"{end}: the pool would be full after {saturation.median_s:.0f} s"
+    return f"the pool is full after {saturation.median_s:.0f} s, then the calls go silent"
 
 
 def _checks(run: RunConfig) -> str:

@@ -168,6 +168,18 @@ def plateau_blocks(
     return blocks if longest is None else min(blocks, longest + 1)
 
 
+def most_read_tokens(retention: Retention, block_size_tokens: int) -> int | None:
+    """Return the most cached tokens that a decoding session reads; None if all it has.
+
+    The sinks in whole blocks, and the window (part of a block more, which is left out).
+    Example: W=8, S=2, block 4 -> 12.
+    """
+    if retention.window_tokens is None:
+        return None
+    sinks = num_sink_blocks(retention, block_size_tokens) * block_size_tokens
+    return retention.window_tokens + sinks
+
+
 def is_visible(
     key: int, query: int, chunk_start: int, retention: Retention, block_size_tokens: int
 ) -> bool:

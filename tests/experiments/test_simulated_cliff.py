@@ -9,6 +9,7 @@ from rich.console import Console
 from harness.composition import expand
 from harness.diagnosis.verdicts import Verdict
 from harness.experiments.grid import run_all
+from harness.experiments.prediction import ExpectedVerdict, predict
 from harness.experiments.runner import DONE, FinishedRun
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
@@ -44,6 +45,18 @@ def test_unbounded_calls_collapse_when_the_pool_is_full_and_bounded_ones_live(
     assert bounded["verdict"] == "alive", bounded["cause"]
     assert bounded["peak_occupancy"] == pytest.approx(0.25, abs=0.02)
     assert bounded["completeness"] == 1.0
+
+
+def test_a_prediction_says_what_the_simulation_does(runs: dict[str, FinishedRun]) -> None:
+    found = predict(runs["sink_window"].run)
+    unbounded, bounded = runs["unbounded"].summary, runs["sink_window"].summary
+    assert found.unbounded.saturation is not None
+    assert found.unbounded.saturation.median_s == pytest.approx(unbounded["pool_full_s"], abs=1.5)
+    assert found.unbounded.verdict is ExpectedVerdict.collapse
+    assert found.bounded.verdict is ExpectedVerdict.alive
+    assert 0.9 < bounded["peak_occupancy"] / found.bounded.final_occupancy <= 1
+    assert found.bounded.fullest_frame is not None
+    assert bounded["latency_p50_s"] == pytest.approx(found.bounded.fullest_frame.latency_s, rel=0.1)
 
 
 def test_a_simulated_run_leaves_what_a_live_one_leaves_and_says_what_it_is(

@@ -22,8 +22,7 @@ from harness.core import clock
 from harness.experiments import sim_preload  # noqa: F401  # before anything imports vLLM
 from harness.experiments.live_run import Progress, replay_run
 from harness.telemetry.schemas import FRAMES, POOL, SCHEDULE
-from harness.workload.corpus import load_corpus
-from harness.workload.schedule import build_schedule, draw_run_streams
+from harness.workload.schedule import build_schedule, load_run_streams
 
 _HEADER = "sessions  retention    shortcuts  tokens   CPU s  virtual s/CPU s  peak MiB  pool"
 
@@ -61,15 +60,11 @@ def main() -> None:
 
 
 def _row(run: RunConfig, cache: Path) -> str:
-    clips = load_corpus(
-        run.workload.corpora,
-        cache_dir=cache / "corpora",
-        sample_rate_hz=run.model.sample_rate_hz,
-    )
+    streams = load_run_streams(run, cache / "corpora")
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as name, context.Pool(1) as pool:
         directory = Path(name)
-        SCHEDULE.write(build_schedule(run, draw_run_streams(run, clips)), directory)
+        SCHEDULE.write(build_schedule(run, streams), directory)
         cpu_s, peak_mib = pool.apply(_measure, (run, directory, cache))
         num_tokens = FRAMES.read(directory)["tokens"].sum()
         occupancy = POOL.read(directory)["occupancy"].max()

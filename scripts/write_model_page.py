@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.composition import CONFIG_DIR, compose
 from harness.models.catalog import ModelSpec
+
+Row = tuple[str, Callable[[ModelSpec], str]]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
 
@@ -20,12 +23,20 @@ hub serves on that day: no commit could be looked up where this was written, so 
 `conf/model/` before you compare runs of different days.
 """
 
+_LOOPS = """## Loops without audio
+
+They are simulated only (`engine=sim`), on the geometry of a published text model: what
+[beyond_voice.md](beyond_voice.md) is about.
+"""
+
 
 def page() -> str:
     """The whole page, from every entry of the catalog."""
     # Without a size, which fits an entry to one scale.
     models = [compose([f"model={path.stem}", "~size"]).model for path in sorted(_entries())]
-    rows = [
+    voices = [model for model in models if model.sample_rate_hz is not None]
+    loops = [model for model in models if model.sample_rate_hz is None]
+    rows: list[Row] = [
         ("`model=`", lambda m: f"`{m.name}`"),
         ("frame budget B", lambda m: f"{m.frame_budget_s:g} s"),
         ("sample rate", lambda m: f"{m.sample_rate_hz / 1000:g} kHz"),
@@ -42,12 +53,18 @@ def page() -> str:
         ("licence", lambda m: m.weights.licence),
         ("memory of the weights, bf16", lambda m: f"{m.weights.size_bytes(2) / 1e9:.1f} GB"),
     ]
-    table = [
+    unheard = ("sample rate", "audio tokens a second")
+    of_loops = [(label, cell) for label, cell in rows if label not in unheard]
+    return f"{_HEAD}\n{_table(voices, rows)}\n{_LOOPS}\n{_table(loops, of_loops)}"
+
+
+def _table(models: list[ModelSpec], rows: list[Row]) -> str:
+    lines = [
         "| | " + " | ".join(model.title for model in models) + " |",
         "|" + "---|" * (len(models) + 1),
         *(f"| {label} | " + " | ".join(cell(m) for m in models) + " |" for label, cell in rows),
     ]
-    return _HEAD + "\n" + "\n".join(table) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _entries() -> list[Path]:

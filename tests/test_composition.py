@@ -7,9 +7,11 @@ from harness.composition import CONFIG_DIR, compose, expand
 from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
+from harness.models.front_ends import check_is_served
 from harness.reproduce import load_artifacts
 
-MODELS = sorted(path.stem for path in (CONFIG_DIR / "model").glob("*.yaml"))
+LOOPS = ["agent_scratchpad", "retrieval_cache", "video_assistant"]
+MODELS = sorted({path.stem for path in (CONFIG_DIR / "model").glob("*.yaml")} - set(LOOPS))
 EXPERIMENTS = sorted(path.stem for path in (CONFIG_DIR / "experiment").glob("*.yaml"))
 
 
@@ -19,6 +21,18 @@ def test_every_experiment_composes_with_every_model(experiment: str, model: str)
     point = compose([f"experiment={experiment}", f"model={model}"])
     assert experiment in (point.experiment, point.report)
     assert point.model.name == model
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_without_audio_composes_and_is_not_served_live(loop: str) -> None:
+    run = compose(["experiment=beyond_voice", f"model={loop}"]).run_config
+    assert run.model.sample_rate_hz is None
+    # The published context of all three text models.
+    assert run.final_session_tokens < 32_768
+    with pytest.raises(ConfigError, match=r"has no front end"):
+        check_is_served(run.model)
+    with pytest.raises(ConfigError, match=r"hears nothing: it is simulated"):
+        _ = run.model.frame_samples
 
 
 @pytest.mark.parametrize(
@@ -63,8 +77,8 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("model=gpt", "model=gpt is unknown: choose minicpm_o or moshi"),
-        ("experiment=clif", "experiment=clif is unknown: choose cliff"),
+        ("model=gpt", "model=gpt is unknown: choose "),
+        ("experiment=clif", "experiment=clif is unknown: choose "),
         ("workload.num_session=3", "did you mean workload.num_sessions?"),
         ("+foo=1", "cannot assign to field 'foo'"),
         ("seed=x", "Value 'x' of type 'str' could not be converted to Integer"),
@@ -75,6 +89,7 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("diagnosis.miss_tolerance=3", "diagnosis.miss_tolerance=3.0 must lie in 0..1"),
         ("model.frame_budget_s=0", "model.frame_budget_s=0.0 must be above 0"),
         ("workload.corpora=[]", "name at least one of audio_corpora/"),
+        ("model.sample_rate_hz=null", "model.audio_tokens_per_s=25.0 needs model.sample_rate_hz"),
         ("a==b", ""),
     ],
 )

@@ -96,7 +96,7 @@ class VllmEngine:
     async def _warm_up(self) -> None:
         """Pay lazy initialisation in a throw-away session whose blocks are returned."""
         num_frames = self._run.engine.warmup_frames
-        num_samples = round(self._run.model.frame_budget_s * self._run.model.sample_rate_hz)
+        num_samples = self._run.model.frame_samples
         noise = np.random.default_rng(0).normal(0, 0.01, num_samples).astype(np.float32)
         output_tokens = self._run.model.output_tokens_per_frame
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from harness.config import EngineKind, RunConfig
@@ -18,9 +17,7 @@ from harness.replay.replayer import FrameAudio, Replayer
 from harness.telemetry.recorder import Recorder
 from harness.telemetry.sampler import sample_pool, sampling_interval_s
 from harness.telemetry.schemas import SCHEDULE
-from harness.workload.audio import Samples
-from harness.workload.corpus import load_corpus
-from harness.workload.schedule import draw_run_streams
+from harness.workload.schedule import load_run_streams, silent_streams
 
 # Between "the engine is warm" and the first release: time to settle, and for the sampler to begin.
 LEAD_S = 0.5
@@ -82,30 +79,14 @@ async def replay_run(run: RunConfig, directory: Path, cache: Path, report: Repor
         await engine.stop()
 
 
-class _Silence:
-    """The audio of a session that nobody listens to."""
-
-    def __init__(self) -> None:
-        self._samples: Samples = np.zeros(0, dtype=np.float32)
-
-    def frame(self, index: int) -> Samples:
-        """No samples, whatever the frame."""
-        return self._samples
-
-
 def load_streams(run: RunConfig, cache: Path) -> Sequence[FrameAudio]:
     """The sessions' audio; silence for a simulated engine, which hears nothing.
 
     Raises: CorpusError.
     """
     if run.engine.kind is EngineKind.sim:
-        return [_Silence()] * run.workload.num_sessions
-    clips = load_corpus(
-        run.workload.corpora,
-        cache_dir=cache / "corpora",
-        sample_rate_hz=run.model.sample_rate_hz,
-    )
-    return draw_run_streams(run, clips)
+        return silent_streams(run)
+    return load_run_streams(run, cache / "corpora")
 
 
 async def record_replay(

@@ -36,8 +36,7 @@ from harness.experiments.live_run import Report
 from harness.models.front_ends import check_is_served
 from harness.telemetry import schemas
 from harness.telemetry.provenance import provenance
-from harness.workload.corpus import load_corpus
-from harness.workload.schedule import build_schedule, draw_run_streams
+from harness.workload.schedule import build_schedule, load_run_streams
 
 DONE = "DONE"
 VERDICT = "verdict.json"
@@ -113,12 +112,7 @@ class Runner:
         if (directory / DONE).exists() and not self._rerun:
             summary = json.loads((directory / VERDICT).read_text())
             return FinishedRun(run=run, directory=directory, summary=summary, was_cached=True)
-        clips = load_corpus(
-            run.workload.corpora,
-            cache_dir=self._paths.cache / "corpora",
-            sample_rate_hz=run.model.sample_rate_hz,
-        )
-        schedule = build_schedule(run, draw_run_streams(run, clips))
+        schedule = build_schedule(run, load_run_streams(run, self._paths.cache / "corpora"))
         with _exclusively(directory):
             _clear(directory)
             write_text(directory / "config.yaml", yaml.safe_dump(plain(run), sort_keys=False))

@@ -32,14 +32,15 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A real-time interaction model, as far as serving it is concerned.
+    """A real-time interaction model, or a loop on a text model, as far as serving it is concerned.
 
     name: the entry's name, as in `model=name`.
     title: the name a reader knows.
     family: the front end that turns a frame of audio into a prompt; null if not served yet.
-    sample_rate_hz: rate the model hears.
+    sample_rate_hz: rate the model hears; null for a loop without audio, which is only simulated.
     frame_budget_s: B, period and deadline of a frame.
     audio_tokens_per_s, wrapper_tokens_per_frame: what a frame of audio becomes in the prompt.
+    other_tokens_per_frame: what else a frame brings: an image, a tool's output, passages.
     output_tokens_per_frame: m, tokens decoded a frame.
     native_context_tokens: bound on context built into the model, if any.
     """
@@ -47,7 +48,7 @@ class ModelSpec:
     name: str
     title: str
     family: str | None
-    sample_rate_hz: int
+    sample_rate_hz: int | None
     frame_budget_s: float
     audio_tokens_per_s: float
     wrapper_tokens_per_frame: int
@@ -55,10 +56,22 @@ class ModelSpec:
     native_context_tokens: int | None
     weights: Weights
     kv: KVGeometry
+    other_tokens_per_frame: int = 0
 
     def __post_init__(self) -> None:
         if self.frame_budget_s <= 0:
             raise ConfigError(f"model.frame_budget_s={self.frame_budget_s} must be above 0")
+        if self.sample_rate_hz is None and self.audio_tokens_per_s:
+            raise ConfigError(
+                f"model.audio_tokens_per_s={self.audio_tokens_per_s} needs model.sample_rate_hz: "
+                "a loop without audio has other_tokens_per_frame"
+            )
+        if self.prompt_tokens_per_frame < 1:
+            raise ConfigError(
+                f"model={self.name} adds {self.prompt_tokens_per_frame} tokens a frame to its "
+                "prompt, where vLLM needs at least 1: set audio_tokens_per_s or "
+                "other_tokens_per_frame"
+            )
         if self.output_tokens_per_frame < 1:
             raise ConfigError(
                 f"model.output_tokens_per_frame={self.output_tokens_per_frame} must be at least 1: "
@@ -66,9 +79,17 @@ class ModelSpec:
             )
 
     @property
+    def frame_samples(self) -> int:
+        """Samples of one frame of audio. Raises: ConfigError for a loop without audio."""
+        if self.sample_rate_hz is None:
+            raise ConfigError(f"model={self.name} hears nothing: it is simulated, with engine=sim")
+        return round(self.frame_budget_s * self.sample_rate_hz)
+
+    @property
     def prompt_tokens_per_frame(self) -> int:
-        """Tokens that one frame's audio chunk adds to the prompt."""
-        return round(self.audio_tokens_per_s * self.frame_budget_s) + self.wrapper_tokens_per_frame
+        """Tokens that one frame adds to the prompt."""
+        audio = round(self.audio_tokens_per_s * self.frame_budget_s)
+        return audio + self.wrapper_tokens_per_frame + self.other_tokens_per_frame
 
     @property
     def kv_tokens_per_frame(self) -> int:

@@ -19,7 +19,8 @@ class StepTime:
     base_s: the step itself. request_s: each request in it.
     prefill_step_s: once, if the step computes any prompt token: the audio encoder is launched and
         the CUDA graph is left.
-    prefill_token_s: each prompt token. frame_s: each frame whose audio is encoded in the step.
+    prefill_token_s: each prompt token. frame_s: each frame whose audio or image is encoded in the
+        step.
     context_byte_s: each byte of KV cache that is read; what a bound saves.
     ingest_frame_s: each frame, one at a time, before the engine sees it: the front end's work.
     evidence: class of the numbers (paper, live-tiny, live-full), or `simulated` if derived.

@@ -6,6 +6,7 @@ It is a table, written before the run, so that two variants can be shown to have
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,8 @@ from harness.config import ArrivalKind, RunConfig
 from harness.core.digests import digest
 from harness.core.seeding import named_rng
 from harness.workload.answers import draw_answers
-from harness.workload.corpus import Clip
-from harness.workload.streams import AudioStream, draw_streams
+from harness.workload.corpus import Clip, load_corpus
+from harness.workload.streams import AudioStream, NoAudio, SessionStream, draw_streams
 
 
 def session_starts(kind: ArrivalKind, num_sessions: int, frame_budget_s: float) -> list[float]:
@@ -38,7 +39,22 @@ def draw_run_streams(run: RunConfig, clips: Sequence[Clip]) -> list[AudioStream]
     )
 
 
-def build_schedule(run: RunConfig, streams: Sequence[AudioStream]) -> pd.DataFrame:
+def load_run_streams(run: RunConfig, corpora_dir: Path) -> Sequence[SessionStream]:
+    """The sessions' streams, from the cached corpora if the model hears. Raises: CorpusError."""
+    if run.model.sample_rate_hz is None:
+        return silent_streams(run)
+    clips = load_corpus(
+        run.workload.corpora, cache_dir=corpora_dir, sample_rate_hz=run.model.sample_rate_hz
+    )
+    return draw_run_streams(run, clips)
+
+
+def silent_streams(run: RunConfig) -> list[NoAudio]:
+    """Sessions without audio: a loop's, or those of an engine that hears nothing."""
+    return [NoAudio(session_id) for session_id in range(run.workload.num_sessions)]
+
+
+def build_schedule(run: RunConfig, streams: Sequence[SessionStream]) -> pd.DataFrame:
     """One row a frame, as in telemetry's SCHEDULE schema, ordered by release."""
     budget = run.model.frame_budget_s
     starts = session_starts(run.workload.arrivals, len(streams), budget)

@@ -142,6 +142,25 @@ class AudioStream:
         return hashlib.sha256(self.frame(0).tobytes()).hexdigest()[:16]
 
 
+class NoAudio:
+    """A session without audio: every frame holds no samples, and its stream starts in no clip."""
+
+    def __init__(self, session_id: int) -> None:
+        self.start = StreamStart(session_id=session_id, corpus="", clip_id="", offset_s=0.0)
+        self._samples: Samples = np.zeros(0, dtype=np.float32)
+
+    def frame(self, index: int) -> Samples:
+        """No samples, whatever the frame."""
+        return self._samples
+
+    def prefix_digest(self) -> str:
+        """Digest of the session's name: a simulated session's prompts are made from it."""
+        return hashlib.sha256(f"session {self.start.session_id}".encode()).hexdigest()[:16]
+
+
+SessionStream = AudioStream | NoAudio
+
+
 def draw_streams(
     clips: Sequence[Clip],
     *,

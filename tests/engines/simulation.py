@@ -21,7 +21,7 @@ from harness.experiments.live_run import load_streams, record_replay
 from harness.experiments.runner import read_recording
 from harness.telemetry.schemas import SCHEDULE
 from harness.workload.corpus import Clip
-from harness.workload.schedule import build_schedule, draw_run_streams
+from harness.workload.schedule import build_schedule, draw_run_streams, silent_streams
 
 # Sixteen calls due at once on a pool that their first seven frames fill; one step costs 2 to 5 ms.
 CROWD = (
@@ -51,7 +51,8 @@ def simulate(
     prepare: what to do to the engine once it has started.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    schedule = build_schedule(run, draw_run_streams(run, clips))
+    hears = run.model.sample_rate_hz is not None
+    schedule = build_schedule(run, draw_run_streams(run, clips) if hears else silent_streams(run))
     SCHEDULE.write(schedule, directory)
 
     async def main() -> None:

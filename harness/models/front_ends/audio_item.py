@@ -32,7 +32,7 @@ class AudioItemFrontEnd(ABC):
 
     def __init__(self, model: ModelSpec, checkpoint: Path) -> None:
         self._sample_rate_hz = model.sample_rate_hz
-        self._frame_samples = round(model.frame_budget_s * model.sample_rate_hz)
+        self._frame_samples = model.frame_samples
         self._checkpoint = checkpoint
         found = self.prompt_tokens(math.ceil(self._frame_samples / HOP_SAMPLES))
         if found != model.prompt_tokens_per_frame:

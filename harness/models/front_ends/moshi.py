@@ -55,8 +55,7 @@ class MoshiFrontEnd:
     """
 
     def __init__(self, model: ModelSpec, checkpoint: Path) -> None:
-        frame_samples = model.frame_budget_s * model.sample_rate_hz
-        if (model.sample_rate_hz, round(frame_samples)) != (SAMPLE_RATE_HZ, FRAME_SAMPLES):
+        if (model.sample_rate_hz, model.frame_samples) != (SAMPLE_RATE_HZ, FRAME_SAMPLES):
             raise ConfigError(
                 f"model.frame_budget_s={model.frame_budget_s} at model.sample_rate_hz="
                 f"{model.sample_rate_hz} is not one of Mimi's frames: use 0.08 s at 24000 Hz"

@@ -8,6 +8,7 @@ from rich.console import Console
 from harness.capacity import planned_pool_blocks, plateau_occupancy
 from harness.composition import compose
 from harness.config import RunConfig
+from harness.engines.frame_time import frame_time
 from harness.experiments.plan import plan
 from harness.experiments.prediction import ExpectedVerdict, predict
 from harness.kv.retention import Retention
@@ -45,6 +46,16 @@ def test_the_papers_wall(paper_run: RunConfig) -> None:
     assert found.bounded.verdict is ExpectedVerdict.alive
     assert found.bounded.saturation is None
     assert found.step_time_evidence == "paper"
+
+
+def test_the_fullest_frame_reads_the_bound_or_a_share_of_the_pool(paper_run: RunConfig) -> None:
+    found = predict(paper_run)
+    cost = paper_run.hardware.step_time("qwen3_omni")
+    assert cost is not None
+    # W and S; 35,374 blocks less 4 for a frame and half of one a call, over 128 calls.
+    assert found.bounded.fullest_frame == frame_time(paper_run, cost, 1024 + 16)
+    share = (35_374 - 4 - 128 * 15 / 32) * 16 / 128
+    assert found.unbounded.fullest_frame == frame_time(paper_run, cost, share)
 
 
 def test_its_numbers_are_those_of_checks_and_plans(paper_run: RunConfig) -> None:

@@ -26,6 +26,7 @@ def predicted_saturation_s(run: RunConfig, recording: Recording) -> float | None
         pool["t_s"].to_numpy(dtype=float),
         pool["occupancy"].to_numpy(dtype=float),
         skip_s=run.model.frame_budget_s,
+        until_occupancy=run.diagnosis.forecast_until_occupancy,
     )
     return fit.saturation_time_s if fit else None
 
@@ -58,7 +59,7 @@ def summarise(run: RunConfig, recording: Recording) -> dict[str, Any]:
         "latency_p50_s": answered.quantile(0.5) if len(answered) else None,
         "latency_p99_s": answered.quantile(0.99) if len(answered) else None,
         "peak_occupancy": pool["occupancy"].max() if len(pool) else None,
-        "pool_full_s": pool_full_s(run, pool) if len(pool) else None,
+        "pool_full_s": pool_full_s(run, recording),
         "first_preemption_s": preempted.min() if len(preempted) else None,
         "last_token_s": last_token,
         "silence_onset_s": silent.min() if len(silent) else None,

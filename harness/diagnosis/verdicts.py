@@ -56,11 +56,18 @@ class Diagnosis:
     cause: str
 
 
-def pool_full_s(run: RunConfig, pool: pd.DataFrame) -> float | None:
-    """First instant at which fewer blocks were free than one more frame needs; None if never."""
+def pool_full_s(run: RunConfig, recording: Recording) -> float | None:
+    """First instant at which fewer blocks were free than one more frame needs; None if never.
+
+    A preemption proves a full pool, and frees so much at once that no sample may have seen it.
+    """
+    pool = recording.pool
     free = pool["total_blocks"] - pool["used_blocks"]
-    full = pool.loc[free < blocks_per_frame(run), "t_s"]
-    return float(full.iloc[0]) if len(full) else None
+    full = [
+        *pool.loc[free < blocks_per_frame(run), "t_s"],
+        *recording.events_of("preempted")["t_s"],
+    ]
+    return float(min(full)) if full else None
 
 
 def silent_at_the_end(frames: pd.DataFrame) -> list[int]:
@@ -92,7 +99,7 @@ def diagnose(run: RunConfig, recording: Recording) -> Diagnosis:
 
     silent = silent_at_the_end(frames)
     num_sessions = frames["session_id"].nunique()
-    full_s = pool_full_s(run, pool)
+    full_s = pool_full_s(run, recording)
     tail = pool.iloc[-1]
     last_token_s = float(frames["last_token_s"].max())
     preempted = set(recording.events_of("preempted")["session_id"].dropna().astype(int))

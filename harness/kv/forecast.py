@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 MIN_SAMPLES = 8
-FIT_UNTIL_OCCUPANCY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +31,34 @@ class OccupancyFit:
         return (1.0 - self.rho0) / self.rate_per_s if self.rate_per_s > 0 else None
 
 
+def early_samples(
+    t_s: npt.NDArray[np.float64],
+    occupancy: npt.NDArray[np.float64],
+    *,
+    skip_s: float = 0.0,
+    until_occupancy: float,
+) -> slice:
+    """The samples from `skip_s` on and before occupancy first reaches `until_occupancy`.
+
+    skip_s: samples before this instant are left out (sessions are still arriving).
+    """
+    reached = np.flatnonzero(occupancy >= until_occupancy)
+    end = int(reached[0]) if len(reached) else len(t_s)
+    return slice(int(np.searchsorted(t_s, skip_s)), end)
+
+
 def fit_occupancy(
     t_s: npt.NDArray[np.float64],
     occupancy: npt.NDArray[np.float64],
     *,
     skip_s: float = 0.0,
-    until_occupancy: float = FIT_UNTIL_OCCUPANCY,
+    until_occupancy: float,
 ) -> OccupancyFit | None:
-    """Least-squares line through the samples before occupancy first reaches `until_occupancy`.
+    """Least-squares line through the early samples.
 
-    skip_s: samples before this instant are left out (sessions are still arriving).
-    None if fewer than MIN_SAMPLES remain: a forecast from less would be a guess.
+    None if there are fewer than MIN_SAMPLES: a forecast from less would be a guess.
     """
-    reached = np.flatnonzero(occupancy >= until_occupancy)
-    end = int(reached[0]) if len(reached) else len(t_s)
-    early = slice(int(np.searchsorted(t_s, skip_s)), end)
+    early = early_samples(t_s, occupancy, skip_s=skip_s, until_occupancy=until_occupancy)
     if len(t_s[early]) < MIN_SAMPLES:
         return None
     rate, rho0 = np.polyfit(t_s[early], occupancy[early], 1)

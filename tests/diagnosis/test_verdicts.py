@@ -6,7 +6,7 @@ import pytest
 
 from harness.config import RunConfig
 from harness.diagnosis.summary import summarise, unserved
-from harness.diagnosis.verdicts import Diagnosis, Verdict, diagnose
+from harness.diagnosis.verdicts import Diagnosis, Verdict, diagnose, pool_full_s
 from tests.diagnosis.conftest import NUM_FRAMES, Make
 
 FULL = (10, 100, 100)
@@ -32,6 +32,16 @@ def test_shedding_when_a_preempted_session_stays_silent(run: RunConfig, recordin
     )
     assert found.verdict is Verdict.shedding
     assert "1 of 2 sessions are silent for good, 1 were preempted" in found.cause
+
+
+def test_a_preemption_proves_a_full_pool_that_no_sample_saw(
+    run: RunConfig, recording: Make
+) -> None:
+    events = [(9.1, "preempted", 1, "")]
+    seen = recording(answered=(NUM_FRAMES, 5), used_blocks=(10, 90, 90), events=events)
+    assert pool_full_s(run, seen) == 9.1
+    assert pool_full_s(run, recording(used_blocks=FULL)) == pytest.approx(9.75, abs=0.3)
+    assert pool_full_s(run, recording()) is None
 
 
 def test_overloaded_when_tokens_flow_but_late(run: RunConfig, recording: Make) -> None:

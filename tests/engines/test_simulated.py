@@ -55,7 +55,7 @@ def test_the_unbounded_cliff_comes_when_arithmetic_says_and_the_bound_prevents_i
     assert engine.kv_pool_blocks is not None
     tokens_per_s = workload.num_sessions * model.kv_tokens_per_frame / model.frame_budget_s
     arithmetic_s = engine.kv_pool_blocks * engine.block_size_tokens / tokens_per_s
-    full_s = pool_full_s(unbounded, recording.pool)
+    full_s = pool_full_s(unbounded, recording)
     # Between full blocks and full tokens lies one partly filled block a session.
     assert full_s == pytest.approx(arithmetic_s, abs=model.frame_budget_s)
 

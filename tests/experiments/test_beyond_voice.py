@@ -42,7 +42,7 @@ def test_a_loop_collapses_when_arithmetic_says_and_bounded_it_lives(
     assert found.verdict.is_collapse, found.cause
     forecast = growth.saturation(unbounded, planned_pool_blocks(unbounded) or 0)
     assert forecast is not None
-    full_s = pool_full_s(unbounded, recordings["unbounded"].pool)
+    full_s = pool_full_s(unbounded, recordings["unbounded"])
     assert full_s == pytest.approx(forecast.median_s, abs=1.0)
     assert diagnose(bounded, recordings["bounded"]).verdict is Verdict.alive
 

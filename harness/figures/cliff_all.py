@@ -13,9 +13,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
+from harness.figures.panels import FLOOR_S, colour_of, never_answered, never_level_s, shade_silence
 from harness.figures.style import COLOURS, add_caption, save, use_house_style
 
-_FLOOR_S = 1e-3
 _CAPTION = (
     "Each panel: one model, the same calls unbounded and bounded. Top: release to last token of "
     "every frame; crosses were never answered; dashed: the deadline; dotted: ingest, the part of a "
@@ -48,7 +48,8 @@ def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Pat
         top.set_title(f"{model}\n{verdicts}", fontsize=8.5)
         bottom.set_xlabel("elapsed time (s)")
     # One axis for all, up to the crosses of the longest frame budget.
-    axes[0, 0].set_ylim(_FLOOR_S, 8 * shown["frame_budget_s"].max())
+    highest_s = never_level_s(frames, shown["frame_budget_s"].max())
+    axes[0, 0].set_ylim(FLOOR_S, 2 * highest_s)
     axes[0, 0].set_ylabel("frame latency (s)")
     axes[1, 0].set_ylabel("KV pool occupancy")
     handles, labels = axes[1, 0].get_legend_handles_labels()
@@ -85,20 +86,12 @@ def _variant(
     samples: pd.DataFrame,
 ) -> None:
     is_unbounded = run["retention_kind"] == "unbounded"
-    colour = COLOURS["dead"] if is_unbounded else COLOURS["answer"]
+    colour = colour_of(run["retention_kind"])
     budget_s = run["frame_budget_s"]
     answered = frames.dropna(subset="latency_s")
-    never = frames[frames["latency_s"].isna()]
     top.set_yscale("log")
     top.scatter(answered["release_s"], answered["latency_s"], s=3, color=colour, alpha=0.5)
-    top.scatter(
-        never["release_s"],
-        [4 * budget_s] * len(never),
-        s=6,
-        marker="x",
-        linewidths=0.5,
-        color=colour,
-    )
+    never_answered(top, frames, never_level_s(frames, budget_s), colour, size=6)
     top.axhline(budget_s, color=COLOURS["budget"], ls="--", lw=1.0)
     bottom.plot(
         samples["t_s"],
@@ -108,13 +101,6 @@ def _variant(
         label="unbounded" if is_unbounded else "bounded",
     )
     bottom.set_ylim(0, 1.05)
-    silent = frames[frames["silent"]]
-    if is_unbounded and not silent.empty:
-        for axis in (top, bottom):
-            axis.axvspan(
-                silent["release_s"].min(),
-                silent["deadline_s"].max(),
-                color=COLOURS["silence"],
-                alpha=0.5,
-                lw=0,
-            )
+    if is_unbounded:
+        shade_silence(top, frames)
+        shade_silence(bottom, frames)

@@ -18,7 +18,7 @@ COLOURS = {
     "tick": "#8d99ae",
     "budget": "#e09f3e",
     "pool": "#335c67",
-    "running": "#588157",
+    "running": "#5fa8d3",
     "waiting": "#bc4749",
     "silence": "#f2cfc9",
 }

@@ -58,6 +58,8 @@ class Artifact:
     """One row of the registry; see conf/artifacts.yaml for what each field means.
 
     experiment: of conf/experiment/; None: the audit of the published logs, which runs no engine.
+    report: module of harness/experiments/ that tabulates and draws; None: the experiment's.
+    minutes: on 2 cores.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Artifact:
     minutes: float
     read: str
     experiment: str | None = None
+    report: str | None = None
     overrides: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = field(default=())
 
@@ -75,6 +78,8 @@ class Artifact:
             regenerate(results, console)
             return 0
         own = [f"experiment={self.experiment}", f"artifact={self.id}", *self.overrides]
+        if self.report is not None:
+            own.append(f"report={self.report}")
         return run_experiment(expand([*own, f"paths.results_dir={results}"]), console)
 
     def reported(self) -> ReportedArtifact:
@@ -92,7 +97,8 @@ class Artifact:
     def draw(self, results: Path) -> None:
         """Redraw the figure from the tables. Raises: TelemetryError if there are none."""
         tables = read_tables(results, self.id)
-        module = audit_figure if self.experiment is None else report_module(self.experiment)
+        name = self.report or self.experiment
+        module = audit_figure if name is None else report_module(name)
         module.draw(tables, results / "figures" / self.id)
 
     def judged(self, results: Path, catalogue: Sequence[Claim]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIG_DIR / "experiment").glob("*.y
 @pytest.mark.parametrize("model", MODELS)
 def test_every_experiment_composes_with_every_model(experiment: str, model: str) -> None:
     point = compose([f"experiment={experiment}", f"model={model}"])
-    assert experiment in (point.experiment, point.report)
+    assert experiment in (point.experiment, point.report, point.artifact)
     assert point.model.name == model
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from harness.analysis.drift import latency_drift
 from harness.diagnosis.verdicts import Recording
 from harness.kv.retention import Retention
 
@@ -45,10 +46,11 @@ def variant(summary: dict[str, Any]) -> str:
 
 
 def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd.DataFrame:
-    """One row a run: verdict.json with its retention flattened, its label and its frame counts.
+    """One row a run: verdict.json with its retention flattened, its label, frame counts and drift.
 
     frames_offered, frames_answered, frames_empty, ingest_p50_s, ingest_p99_s: null for a run
-    without a recording. Ingest is the part of a latency before the engine's own steps.
+    without a recording; so are the early and late latencies (harness/analysis/drift.py). Ingest is
+    the part of a latency before the engine's own steps.
     """
     rows = []
     for summary, recording in runs:
@@ -62,7 +64,8 @@ def run_summaries(runs: Sequence[tuple[dict[str, Any], Recording | None]]) -> pd
             "ingest_p50_s": None if frames is None else frames["ingest_s"].quantile(0.5),
             "ingest_p99_s": None if frames is None else frames["ingest_s"].quantile(0.99),
         }
-        rows.append({"variant": variant(summary), **retention, **flat, **counts})
+        drift = {} if frames is None else latency_drift(frames)
+        rows.append({"variant": variant(summary), **retention, **flat, **counts, **drift})
     return pd.DataFrame(rows)
 
 
@@ -74,6 +77,17 @@ def session_frames(recorded: Sequence[Recorded]) -> pd.DataFrame:
 def pool_over_time(recorded: Sequence[Recorded]) -> pd.DataFrame:
     """Every pool sample of every run, with the run's variant and digest."""
     return _stacked([(summary, recording.pool) for summary, recording in recorded], POOL_COLUMNS)
+
+
+def last_tokens(recorded: Sequence[Recorded]) -> pd.DataFrame:
+    """One row a session of every run: the instant of its last token, null if it never had one."""
+    tables = [
+        recording.frames.groupby("session_id", as_index=False)["last_token_s"]
+        .max()
+        .assign(variant=variant(summary), run_digest=summary["run_digest"])
+        for summary, recording in recorded
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def _stacked(

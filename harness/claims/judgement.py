@@ -30,16 +30,20 @@ class Judgement:
     interval: tuple[float, float] | None = None
 
 
-def from_parts(parts: Mapping[str, bool], ours: str) -> Judgement:
+def from_parts(
+    parts: Mapping[str, bool], ours: str, interval: tuple[float, float] | None = None
+) -> Judgement:
     """REPRODUCED if every part of a claim holds, CONTRADICTED if none does, else PARTLY.
 
     parts: what the claim says, one sentence each -> whether it held.
     """
     failed = [sentence for sentence, held in parts.items() if not held]
     if not failed:
-        return Judgement(verdict=ClaimVerdict.REPRODUCED, ours=ours, why="; ".join(parts))
-    verdict = ClaimVerdict.CONTRADICTED if len(failed) == len(parts) else ClaimVerdict.PARTLY
-    return Judgement(verdict=verdict, ours=ours, why="does not hold: " + "; ".join(failed))
+        verdict, why = ClaimVerdict.REPRODUCED, "; ".join(parts)
+    else:
+        verdict = ClaimVerdict.CONTRADICTED if len(failed) == len(parts) else ClaimVerdict.PARTLY
+        why = "does not hold: " + "; ".join(failed)
+    return Judgement(verdict=verdict, ours=ours, why=why, interval=interval)
 
 
 def not_measured(why: str) -> Judgement:

@@ -15,22 +15,21 @@ from harness.analysis.runs import (
     session_frames,
 )
 from harness.analysis.tables import Tables
+from harness.experiments.forecast import forecasts
 from harness.experiments.runner import FinishedRun
 from harness.figures import cliff as figure
 
 
 def tabulate(runs: Sequence[FinishedRun]) -> Tables:
-    """The artifact's tables: one row a run; one row a frame; one row a pool sample."""
+    """The artifact's tables: one row a run; a frame; a pool sample; a forecast."""
     runs_with_tables = [(run.summary, run.recording()) for run in runs]
     recorded = [(summary, tables) for summary, tables in runs_with_tables if tables is not None]
-    return name_variants(
-        {
-            "": run_summaries(runs_with_tables),
-            "frames": session_frames(recorded),
-            "pool": pool_over_time(recorded),
-        },
-        runs,
-    )
+    tables = {
+        "": run_summaries(runs_with_tables),
+        "frames": session_frames(recorded),
+        "pool": pool_over_time(recorded),
+    }
+    return {**name_variants(tables, runs), "forecast": forecasts(runs)}
 
 
 def name_variants(tables: Tables, runs: Sequence[FinishedRun]) -> Tables:

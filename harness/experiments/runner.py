@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +71,12 @@ def read_recording(directory: Path) -> Recording:
         events=schemas.EVENTS.read(directory),
         schedule=schemas.SCHEDULE.read(directory),
     )
+
+
+def recorded_runs(runs: Sequence[FinishedRun]) -> list[tuple[FinishedRun, Recording]]:
+    """The runs that have a recording, with it. Raises: TelemetryError if one is torn."""
+    read = [(run, run.recording()) for run in runs]
+    return [(run, recording) for run, recording in read if recording is not None]
 
 
 def check(run: RunConfig) -> None:

@@ -17,7 +17,12 @@ def _tables(**changes: Any) -> dict[str, pd.DataFrame]:
         "duration_s": 40.0,
         "cause": "",
         "schedule_digest": "d",
-        "latency_p50_s": 0.03,
+        "model": "qwen2_5_omni",
+        "retention_window_tokens": None,
+        "answer_early_s": 0.03,
+        "answer_late_s": 0.03,
+        "gateway_early_s": 0.0,
+        "gateway_late_s": 0.0,
         "tick_view_miss_share": 0.0,
     }
     unbounded = common | {
@@ -83,6 +88,9 @@ def test_a_clean_cliff_reproduces_all_three_claims() -> None:
         ({"unbounded__verdict": "alive"}, cliff.one_step, "unbounded collapses"),
         ({"bounded__completeness": 0.99}, cliff.one_step, "bounded is alive"),
         ({"unbounded__tick_view_miss_share": 0.1}, cliff.one_step, "the gateway sees no miss"),
+        ({"unbounded__paper_rule_walled": False}, cliff.one_step, "steps to its limit"),
+        ({"unbounded__answer_late_s": 0.3}, cliff.one_step, "so is release to last token"),
+        ({"bounded__answer_late_s": 0.3}, cliff.one_step, "and flat"),
         ({"unbounded__pool_full_s": None}, cliff.trigger, "to a full pool"),
     ],
 )
@@ -90,6 +98,26 @@ def test_a_part_that_fails_is_named(change: dict[str, Any], rule: Any, words: st
     judged = rule(_tables(**change))
     assert judged.verdict is ClaimVerdict.PARTLY
     assert words in judged.why
+
+
+def test_the_papers_plateau_is_asked_for_in_the_papers_setting_alone() -> None:
+    setting = {"model": "qwen3_omni", "num_sessions": 128, "retention_window_tokens": 1024}
+    here = _tables(**{f"bounded__{name}": value for name, value in setting.items()})
+    judged = cliff.trigger(here)
+    assert "near 0.25" in judged.why
+    assert judged.verdict is ClaimVerdict.PARTLY
+    # As if the bounded calls held half of what they do.
+    of_bounded = here["pool"]["run_digest"] == "b"
+    here["pool"].loc[of_bounded, "occupancy"] /= 2
+    assert cliff.trigger(here).verdict is ClaimVerdict.REPRODUCED
+
+
+def test_a_forecast_says_whether_the_pool_was_full_inside_its_interval() -> None:
+    row = {"run_digest": "u", "is_asked": True, "low_s": 18.0, "high_s": 19.5}
+    judged = cliff.forecast(_tables() | {"forecast": pd.DataFrame([row])})
+    assert judged.interval == (18.0, 19.5)
+    assert "outside 18.0 to 19.5 s" in judged.ours
+    assert cliff.forecast(_tables()).interval is None
 
 
 def test_a_forecast_that_is_off_contradicts_the_claim() -> None:

@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.claims import cliff
+from harness.claims.judgement import ClaimVerdict
 from harness.composition import expand
 from harness.diagnosis.verdicts import Verdict
+from harness.experiments import forecast
 from harness.experiments.grid import run_all
 from harness.experiments.prediction import ExpectedVerdict, predict
 from harness.experiments.runner import DONE, FinishedRun
+from harness.experiments.session import report_module
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 # A quarter of the paper's calls on a quarter of its pool: the same occupancy at every instant.
@@ -70,3 +74,18 @@ def test_a_simulated_run_leaves_what_a_live_one_leaves_and_says_what_it_is(
         assert report["num_layers"] == 48
         origin = json.loads((run.directory / "provenance.json").read_text())
         assert "published" in origin["config"]["hardware"]["step_times"]["qwen3_omni"]["source"]
+
+
+def test_every_report_of_the_paper_draws_from_one_pair(
+    runs: dict[str, FinishedRun], tmp_path: Path
+) -> None:
+    for name in ("one_call", "trigger", "forecast", "burst", "budget"):
+        module = report_module(name)
+        tables = module.tabulate(list(runs.values()))
+        for path in module.draw(tables, tmp_path / name):
+            assert path.stat().st_size > 10_000
+    tables = forecast.tabulate(list(runs.values()))
+    assert cliff.one_step(tables).verdict is ClaimVerdict.PARTLY
+    judged = cliff.forecast(tables)
+    assert judged.verdict is ClaimVerdict.REPRODUCED
+    assert judged.interval is not None

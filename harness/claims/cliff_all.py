@@ -62,6 +62,8 @@ def minicpm_wall(tables: Tables) -> Judgement:
 
 def travels(tables: Tables) -> Judgement:
     """F1: the wall travels with the serving path, and so does its cure."""
+    if why := spoiled(tables[""]):
+        return not_measured(why)
     pairs = _pairs(tables[""])
     if not pairs:
         return not_measured("the table holds no unbounded and bounded pair")

@@ -85,7 +85,8 @@ def test_every_report_of_the_paper_draws_from_one_pair(
         for path in module.draw(tables, tmp_path / name):
             assert path.stat().st_size > 10_000
     tables = forecast.tabulate(list(runs.values()))
-    assert cliff.one_step(tables).verdict is ClaimVerdict.PARTLY
+    # Steps of a quarter of the calls are short: a moment comes in which all wait, and all stall.
+    assert cliff.one_step(tables).verdict is ClaimVerdict.REPRODUCED
     judged = cliff.forecast(tables)
     assert judged.verdict is ClaimVerdict.REPRODUCED
     assert judged.interval is not None

@@ -174,7 +174,7 @@ def test_a_killed_command_leaves_no_run_behind_and_the_next_one_finishes(tmp_pat
 
 
 def _wait_for(folder: Path, name: str, *, count: int = 1) -> list[Path]:
-    for _ in range(300):
+    for _ in range(1200):
         if len(found := list(folder.rglob(name))) >= count:
             return found
         time.sleep(0.1)

@@ -70,6 +70,8 @@ class EngineConfig:
     enforce_eager: no CUDA graphs.
     gpu_memory_utilization: share of the GPU's memory for weights and KV pool; CUDA only.
     prefix_caching: whether equal prefixes share blocks (off: shared audio would inflate capacity).
+    host_bound: keep the host work of a frame from growing with its session's age, whatever the
+        retention (docs/bound.md).
     warmup_frames: frames of a throw-away session before the clock starts.
     startup_timeout_s: an engine that is not up by then is given up.
     hang_timeout_s: an engine whose scheduler has work but takes no step for this long is dead.
@@ -91,6 +93,7 @@ class EngineConfig:
     enforce_eager: bool = True
     gpu_memory_utilization: float = 0.9
     prefix_caching: bool = False
+    host_bound: bool = True
     warmup_frames: int = 3
     startup_timeout_s: float = 120.0
     hang_timeout_s: float = 10.0

@@ -18,6 +18,7 @@ from typing import Any
 from harness.composition import compose
 from harness.engines.vllm_args import prepare_environment
 from harness.models.tiny import ensure_tiny_checkpoint
+from harness.vllm_plugin.config import HOST_KEY
 
 FRAMES_PER_SECOND = 12.5
 MAX_MODEL_LEN = 4096
@@ -44,7 +45,7 @@ async def converse(checkpoint: str, caller: Path, answer: Path) -> None:
             max_num_batched_tokens=256,
             enable_prefix_caching=False,
             enforce_eager=True,
-            scheduler_cls="harness.vllm_plugin.host_bound.HostBoundScheduler",
+            additional_config={HOST_KEY: True},
             async_scheduling=False,
             **front_end.engine_args,
         )

@@ -10,7 +10,7 @@ from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.models.front_ends import FrontEnd
 from harness.models.tiny import ensure_tiny_checkpoint
-from harness.vllm_plugin.config import additional_config_for
+from harness.vllm_plugin.config import HOST_KEY, additional_config_for
 
 OBSERVER_KEY = "harness_observer_dir"
 _SCHEDULERS = "harness.engines.observed_scheduler"
@@ -75,6 +75,7 @@ def engine_args(
         "scheduler_cls": f"{_SCHEDULERS}.{scheduler}",
         "additional_config": {
             OBSERVER_KEY: str(observer_dir),
+            HOST_KEY: engine.host_bound,
             **additional_config_for(run.retention),
         },
         **front_end.engine_args,

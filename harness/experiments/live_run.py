@@ -14,6 +14,7 @@ from harness.config import EngineKind, RunConfig
 from harness.core import clock
 from harness.engines.base import Engine
 from harness.replay.replayer import FrameAudio, Replayer
+from harness.telemetry.host_memory import ProcessTreeMemory
 from harness.telemetry.recorder import Recorder
 from harness.telemetry.sampler import sample_pool, sampling_interval_s
 from harness.telemetry.schemas import SCHEDULE
@@ -102,9 +103,16 @@ async def record_replay(
     recorder = Recorder(schedule, frame_budget_s=budget_s)
     replayer = Replayer(schedule, streams, engine, recorder, frame_budget_s=budget_s)
     start_s = clock.now() + LEAD_S
+    interval_s = sampling_interval_s(budget_s)
+    memory = ProcessTreeMemory() if run.engine.kind is EngineKind.vllm else None
     helpers = [
         asyncio.create_task(
-            sample_pool(engine.pool, recorder, interval_s=sampling_interval_s(budget_s))
+            sample_pool(
+                engine.pool,
+                recorder,
+                interval_s=interval_s,
+                read_host_bytes=memory.read if memory else None,
+            )
         ),
         asyncio.create_task(_report_progress(recorder, start_s, report)),
     ]

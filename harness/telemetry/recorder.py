@@ -32,7 +32,7 @@ class Recorder:
         self._released: dict[int, list[float]] = {int(s): [] for s in sessions}
         self._ingest: dict[int, list[float]] = {int(s): [] for s in sessions}
         self._arrivals: dict[int, list[tuple[float, int]]] = {int(s): [] for s in sessions}
-        self._pool: list[tuple[float, PoolState]] = []
+        self._pool: list[tuple[float, PoolState, int | None]] = []
         self._events: list[tuple[float, str, int | None, str]] = []
         self.num_released = 0
         self.num_tokens = 0
@@ -55,9 +55,9 @@ class Recorder:
         self._arrivals[session_id].append((instant_s, num_tokens))
         self.num_tokens += num_tokens
 
-    def pool(self, instant_s: float, state: PoolState) -> None:
-        """The scheduler's state was read."""
-        self._pool.append((instant_s, state))
+    def pool(self, instant_s: float, state: PoolState, *, host_bytes: int | None = None) -> None:
+        """The scheduler's state was read, and the host's memory, where an engine uses it."""
+        self._pool.append((instant_s, state, host_bytes))
 
     def event(self, kind: str, instant_s: float, session_id: int | None, detail: str) -> None:
         """Something happened that a reader of the run must know."""
@@ -122,10 +122,11 @@ class Recorder:
                 s.num_preemptions - first.num_preemptions,
                 s.num_steps - first.num_steps,
                 s.num_scheduled_tokens - first.num_scheduled_tokens,
+                host_bytes,
             )
-            for t, s in self._pool
+            for t, s, host_bytes in self._pool
         ]
-        return pd.DataFrame(rows, columns=names)
+        return pd.DataFrame(rows, columns=names).astype({"host_bytes": "Int64"})
 
     def event_table(self) -> pd.DataFrame:
         """All events in order, as in schemas.EVENTS."""

@@ -18,13 +18,21 @@ def sampling_interval_s(frame_budget_s: float) -> float:
 
 
 async def sample_pool(
-    read: Callable[[], PoolState | None], recorder: Recorder, *, interval_s: float
+    read: Callable[[], PoolState | None],
+    recorder: Recorder,
+    *,
+    interval_s: float,
+    read_host_bytes: Callable[[], int] | None = None,
 ) -> None:
-    """Record what `read` returns every `interval_s` seconds until cancelled."""
+    """Record what `read` returns every `interval_s` seconds until cancelled.
+
+    read_host_bytes: host memory at that instant; None where no real engine runs.
+    """
     next_s = clock.now()
     while True:
         state = read()
         if state is not None:
-            recorder.pool(clock.now(), state)
+            host_bytes = read_host_bytes() if read_host_bytes else None
+            recorder.pool(clock.now(), state, host_bytes=host_bytes)
         next_s = max(next_s + interval_s, clock.now())
         await clock.sleep_until(next_s)

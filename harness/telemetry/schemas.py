@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from harness.core.errors import TelemetryError
 from harness.core.files import replacing
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _VERSION_KEY = b"harness_schema"
 
 
@@ -135,6 +135,7 @@ POOL = TableSchema(
         "preemptions": Column(_I, "1", "since the run's start"),
         "steps": Column(_I, "1", "scheduler steps since the run's start"),
         "scheduled_tokens": Column(_I, "tokens", "since the run's start"),
+        "host_bytes": Column(_I, "bytes", "host memory of the run's processes; null if simulated"),
     },
 )
 

@@ -1,7 +1,7 @@
 """A bound on every session's KV cache, for stock vLLM 0.32: the first S and the last W tokens.
 
 Install the package and start the engine with
-`additional_config={"metronome": {"window_tokens": W, "sink_tokens": S}}`.
+`additional_config={"metronome": {"window_tokens": W, "sink_tokens": S}}`; docs/bound.md tells more.
 Without that key nothing changes.
 
     config       the key, read and validated
@@ -10,7 +10,10 @@ Without that key nothing changes.
     spec         the cache spec and its block manager: what is freed
     backend      the attention backend whose metadata skips what was freed
     compaction   the tensor arithmetic of that
-    self_check   asserts in a live engine that the bound is in force
+    scheduler    checks and announces the bound when an engine starts, and bounds its host
+    self_check   what an engine really keeps, read from its own objects
+    host_bound   a session's features, stripped once and not at every frame
+    positions    a session's M-RoPE positions, counted on and not worked out at every frame
 """
 
 
@@ -24,6 +27,8 @@ def register() -> None:
 
     install_hook()
     if installed_vllm_is_supported():
+        from harness.vllm_plugin.scheduler import install_scheduler
         from harness.vllm_plugin.spec import register_spec
 
         register_spec()
+        install_scheduler()

@@ -1,4 +1,7 @@
-"""The plugin's only configuration: the key `metronome` of vLLM's `additional_config`.
+"""The plugin's configuration: two keys of vLLM's `additional_config`.
+
+    metronome             {"window_tokens": W, "sink_tokens": S}: the bound on a session's cache
+    metronome_host_bound  true or false: the bound on its host work; by default with `metronome`
 
 Leans on vllm/config/vllm.py (0.32): `VllmConfig.additional_config` reaches every process, and is
 part of the hash under which compiled graphs are cached.
@@ -12,6 +15,7 @@ from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 
 CONFIG_KEY = "metronome"
+HOST_KEY = "metronome_host_bound"
 _FIELDS = ("window_tokens", "sink_tokens")
 
 
@@ -36,6 +40,19 @@ def retention_from(additional_config: Any) -> Retention | None:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{name}.{field}={value!r} must be a whole number of tokens")
     return Retention(**entry)
+
+
+def bounds_host(additional_config: Any) -> bool:
+    """Tell whether an engine's host work a session is to be bounded: by default with its cache.
+
+    Raises: ConfigError if the entry is not a boolean.
+    """
+    if not isinstance(additional_config, dict):
+        return False
+    wanted = additional_config.get(HOST_KEY, CONFIG_KEY in additional_config)
+    if not isinstance(wanted, bool):
+        raise ConfigError(f"additional_config.{HOST_KEY}={wanted!r} must be True or False")
+    return wanted
 
 
 def additional_config_for(retention: Retention) -> dict[str, dict[str, int]]:

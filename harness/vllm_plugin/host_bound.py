@@ -11,13 +11,14 @@ item is one string of bytes, which the garbage collector does not walk. Nor does
 first session, a warm-up, leaves behind: vLLM freezes its heap when it has started, but the first
 answer still imports and compiles, and a collection of that takes 0.1 to 0.5 s, in mid-call.
 
-Use it as vLLM's `scheduler_cls`, or mix `HostBound` into another scheduler; with
-`additional_config={"harness_host_bound": False}` it does nothing.
+On by default with the bound on the cache (scheduler.py mixes it in);
+`additional_config={"metronome_host_bound": False}` or `True` decides otherwise.
 Leans on vLLM 0.32: `_update_request_as_session` of v1/core/sched/scheduler.py, through which every
 chunk but the first joins its session, `_preempt_request`, `_free_request`, and the name
 `strip_covered_mm_data` in v1/core/sched/output.py. That function is wrapped, for lists made here
 only: no seam leads past it.
-Limit: token ids are still sent whole (20 ns apiece), and M-RoPE is still worked out from the start.
+M-RoPE positions have the same fault, in the worker: see positions.py.
+Limit: token ids are still sent whole, 20 ns apiece.
 """
 
 from __future__ import annotations
@@ -30,13 +31,11 @@ from typing import Any
 from vllm.multimodal.inputs import MultiModalKwargsItem
 from vllm.multimodal.utils import strip_covered_mm_data
 from vllm.v1.core.sched import output as scheduler_output
-from vllm.v1.core.sched.async_scheduler import AsyncScheduler
-from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.serial_utils import MsgpackDecoder, MsgpackEncoder
 
 from harness.core.errors import ConfigError
+from harness.vllm_plugin.config import HOST_KEY, bounds_host
 
-CONFIG_KEY = "harness_host_bound"
 _WRAPPED = "strip_covered_mm_data"
 # vLLM's own encoding of such data between its processes; never with buffers apart from the message.
 _ENCODER = MsgpackEncoder(size_threshold=2**62)
@@ -87,15 +86,10 @@ class HostBound:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         config = self.vllm_config  # type: ignore[attr-defined]
-        self._bounds_host = (config.additional_config or {}).get(CONFIG_KEY, True)
-        if not isinstance(self._bounds_host, bool):
-            raise ConfigError(
-                f"additional_config.{CONFIG_KEY}={self._bounds_host!r} must be True or False"
-            )
+        self._bounds_host = bounds_host(config.additional_config)
         if self._bounds_host and config.kv_transfer_config is not None:
             raise ConfigError(
-                f"additional_config.{CONFIG_KEY} cannot be kept with a KV connector: set it to "
-                "False"
+                f"additional_config.{HOST_KEY} cannot be kept with a KV connector: set it to False"
             )
         self._is_warm = False
         if self._bounds_host:
@@ -143,11 +137,3 @@ def _install_wrapper() -> None:
         return original(features, num_computed_tokens, uses_mrope)
 
     setattr(scheduler_output, _WRAPPED, strip)
-
-
-class HostBoundScheduler(HostBound, Scheduler):  # type: ignore[misc]  # vLLM is untyped for mypy
-    """vLLM's synchronous scheduler, with its host bound."""
-
-
-class HostBoundAsyncScheduler(HostBound, AsyncScheduler):  # type: ignore[misc]
-    """vLLM's asynchronous scheduler (the default on CUDA), with its host bound."""

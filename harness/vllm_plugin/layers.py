@@ -27,7 +27,7 @@ from vllm.model_executor.layers.attention_layer_base import AttentionLayerBase
 
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
-from harness.vllm_plugin.config import retention_from
+from harness.vllm_plugin.config import bounds_host, retention_from
 from harness.vllm_plugin.refusals import check_engine_config
 
 _HOOK_MARK = "harness_hook"
@@ -44,6 +44,11 @@ def _hooked(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(original)
     def get_kv_cache_spec(layer: Any, vllm_config: Any) -> Any:
         spec = original(layer, vllm_config)
+        if bounds_host(vllm_config.additional_config):
+            # Not in `register()`: it would import the model runner in every process of vLLM's.
+            from harness.vllm_plugin.positions import install_positions
+
+            install_positions()
         if retention_from(vllm_config.additional_config) is None:
             return spec
         return _spec_under_the_bound(layer, spec, vllm_config)

@@ -28,12 +28,14 @@ class GroupReport:
 
     spec, manager: vLLM's class names.
     max_blocks_per_session: plateau of a session in this group; None if it grows without end.
+    block_size_bytes: of one block in all layers of the group.
     """
 
     spec: str
     manager: str
     num_layers: int
     block_size_tokens: int
+    block_size_bytes: int
     max_blocks_per_session: int | None
 
 
@@ -45,6 +47,7 @@ class BoundReport:
     window_tokens, sink_tokens: W and S in force; None and 0 if unbounded.
     blocks_per_session: plateau of a session over the groups with W; None if unbounded.
     num_bounded_layers, num_layers: of the layers with a cache (of the first pipeline stage).
+    num_pool_blocks: of the whole pool.
     """
 
     state: str
@@ -53,7 +56,26 @@ class BoundReport:
     blocks_per_session: int | None
     num_bounded_layers: int
     num_layers: int
+    num_pool_blocks: int
     groups: tuple[GroupReport, ...]
+
+    def sentence(self) -> str:
+        """Say in one line what is in force, and what a session will hold."""
+        if self.state == "unbounded":
+            return (
+                f"sessions are unbounded: {self.num_layers} layers, {self.num_pool_blocks} blocks"
+            )
+        held = [(group.max_blocks_per_session or 0, group) for group in self.groups]
+        num_blocks = sum(blocks for blocks, _ in held)
+        num_tokens = max(blocks * group.block_size_tokens for blocks, group in held)
+        num_bytes = sum(blocks * group.block_size_bytes for blocks, group in held)
+        return (
+            f"sessions are {self.state}: W={self.window_tokens}, S={self.sink_tokens} in "
+            f"{self.num_bounded_layers} of {self.num_layers} layers; a session holds at most "
+            f"{num_blocks} blocks ({num_tokens} tokens, {num_bytes / 2**20:.2f} MiB), "
+            f"so that the pool of {self.num_pool_blocks} holds "
+            f"{(self.num_pool_blocks - 1) // num_blocks} of them"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, as JSON holds them."""
@@ -91,6 +113,7 @@ def inspect_scheduler(scheduler: Any) -> BoundReport:
         ),
         num_bounded_layers=sum(report.num_layers for report in bounded_reports),
         num_layers=sum(report.num_layers for report in reports),
+        num_pool_blocks=scheduler.kv_cache_config.num_blocks,
         groups=reports,
     )
 
@@ -132,11 +155,14 @@ def _check_backends(vllm_config: Any, groups: list[Any]) -> None:
 
 def _group_report(group: Any, manager: Any) -> GroupReport:
     limit = manager.max_admission_blocks_per_request
+    # A spec that wraps one of each layer adds them up itself.
+    layers_a_page = len(group.layer_names) // len(iter_layer_specs(group.kv_cache_spec))
     return GroupReport(
         spec=type(group.kv_cache_spec).__name__,
         manager=type(manager).__name__,
         num_layers=len(group.layer_names),
         block_size_tokens=int(manager.block_size),
+        block_size_bytes=int(group.kv_cache_spec.page_size_bytes) * layers_a_page,
         max_blocks_per_session=None if limit is None else int(limit),
     )
 

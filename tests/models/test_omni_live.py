@@ -124,6 +124,22 @@ def test_a_frame_reaches_the_engine_without_padding(calls: Calls) -> None:
     assert calls.free.feature_length == [frame] * NUM_FRAMES
 
 
+@pytest.mark.parametrize("model", ["qwen2_5_omni", "moshi"])
+def test_a_call_says_the_same_whether_its_host_work_is_bounded_or_not(
+    model: str, tmp_path: Path
+) -> None:
+    shared = (f"model={model}", "engine=vllm", "engine.dtype=float32", "retention=sink_window")
+    answers = []
+    for is_bounded in ("true", "false"):
+        run = compose([*shared, f"engine.host_bound={is_bounded}"]).run_config
+        (tmp_path / is_bounded).mkdir()
+        answers.append(
+            record_call(run, num_frames=20, directory=tmp_path / is_bounded, cache=CACHE)
+        )
+    assert answers[0].token_ids == answers[1].token_ids
+    assert answers[0].logprobs == answers[1].logprobs
+
+
 @pytest.mark.benchmark
 def test_a_frame_is_taken_in_within_milliseconds(calls: Calls) -> None:
     # Padding to 300 s, as the feature extractors do by themselves, takes half a second.

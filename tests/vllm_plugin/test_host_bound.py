@@ -16,7 +16,8 @@ from vllm.multimodal.utils import strip_covered_mm_data
 from vllm.v1.core.sched import output as scheduler_output
 
 from harness.core.errors import ConfigError
-from harness.vllm_plugin.host_bound import CONFIG_KEY, HostBound, SessionFeatures
+from harness.vllm_plugin.config import HOST_KEY
+from harness.vllm_plugin.host_bound import HostBound, SessionFeatures
 
 TOKENS_A_FEATURE = 4
 
@@ -126,7 +127,7 @@ def stock_function(monkeypatch):
 
 @pytest.mark.usefixtures("stock_function")
 def test_a_scheduler_puts_away_at_each_chunk_and_brings_back_at_preemption():
-    scheduler = BoundScheduler({})
+    scheduler = BoundScheduler({HOST_KEY: True})
     session = SimpleNamespace(mm_features=features(1), num_computed_tokens=TOKENS_A_FEATURE)
     scheduler._update_request_as_session(session, [feature(1)])
     sent = scheduler_output.strip_covered_mm_data(session.mm_features, TOKENS_A_FEATURE)
@@ -139,14 +140,14 @@ def test_a_scheduler_puts_away_at_each_chunk_and_brings_back_at_preemption():
 
 @pytest.mark.usefixtures("stock_function")
 def test_lists_of_other_schedulers_are_stripped_as_ever():
-    BoundScheduler({})
-    BoundScheduler({})
+    BoundScheduler({HOST_KEY: True})
+    BoundScheduler({HOST_KEY: True})
     sent = scheduler_output.strip_covered_mm_data(features(2), TOKENS_A_FEATURE)
     assert sent == strip_covered_mm_data(features(2), TOKENS_A_FEATURE)
 
 
 def test_it_can_be_switched_off():
-    scheduler = BoundScheduler({CONFIG_KEY: False})
+    scheduler = BoundScheduler({HOST_KEY: False})
     session = SimpleNamespace(mm_features=features(1), num_computed_tokens=TOKENS_A_FEATURE)
     scheduler._update_request_as_session(session, [feature(1)])
     assert session.mm_features == features(2)
@@ -154,7 +155,10 @@ def test_it_can_be_switched_off():
 
 @pytest.mark.parametrize(
     ("config", "connector", "words"),
-    [({CONFIG_KEY: "yes"}, None, "must be True or False"), ({}, object(), "KV connector")],
+    [
+        ({HOST_KEY: "yes"}, None, "must be True or False"),
+        ({HOST_KEY: True}, object(), "KV connector"),
+    ],
 )
 def test_what_it_cannot_be_kept_with_is_refused(config, connector, words):
     with pytest.raises(ConfigError, match=words):

@@ -41,16 +41,29 @@ def test_a_bound_in_force_is_reported_with_its_plateau():
         "blocks_per_session": 9,
         "num_bounded_layers": 1,
         "num_layers": 1,
+        "num_pool_blocks": 64,
         "groups": [
             {
                 "spec": "SinkWindowSpec",
                 "manager": "SinkWindowManager",
                 "num_layers": 1,
                 "block_size_tokens": 4,
+                # Keys and values of 4 tokens, 2 heads of 32 numbers of 4 bytes.
+                "block_size_bytes": 2 * 4 * 2 * 32 * 4,
                 "max_blocks_per_session": 9,
             }
         ],
     }
+
+
+def test_one_line_says_what_is_in_force_and_what_a_session_will_hold():
+    assert inspect_scheduler(scheduler(spec(8, 5), (8, 5))).sentence() == (
+        "sessions are bounded: W=8, S=5 in 1 of 1 layers; a session holds at most 9 blocks "
+        "(36 tokens, 0.02 MiB), so that the pool of 64 holds 7 of them"
+    )
+    assert inspect_scheduler(scheduler(FULL, None)).sentence() == (
+        "sessions are unbounded: 1 layers, 64 blocks"
+    )
 
 
 def test_an_engine_without_a_bound_is_reported_unbounded():

@@ -6,7 +6,7 @@
         verdict.json DONE                               last
 
 A directory with DONE is never run again. Without it, whatever lies there is from a run that was cut
-short or failed: its verdict.json says so, and the next call starts it anew.
+short, failed or proved invalid: its verdict.json says so, and the next call starts it anew.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from harness.workload.schedule import build_schedule, load_run_streams
 DONE = "DONE"
 VERDICT = "verdict.json"
 _LOCK = ".lock"
+# Such a run says nothing about what was asked: it is shown, and tried again by the next call.
+NO_RESULT = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early, Verdict.invalid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +137,14 @@ class Runner:
 
 
 def _conclude(run: RunConfig, directory: Path, outcome: Outcome) -> dict[str, Any]:
-    """Judge what is on disk, write the verdict, and DONE if the run went to its end."""
+    """Judge what is on disk, write the verdict, and DONE if the run is a result."""
     try:
         summary = summarise(run, read_recording(directory))
     except TelemetryError:
         cause = outcome.failure or "the run left no recording"
         summary = unserved(run, Diagnosis(verdict=Verdict.never_served, cause=cause))
     write_json(directory / VERDICT, summary)
-    if outcome.reached_horizon and Verdict[summary["verdict"]] is not Verdict.engine_dead:
+    if outcome.reached_horizon and Verdict[summary["verdict"]] not in NO_RESULT:
         write_text(directory / DONE, "")
     return summary
 

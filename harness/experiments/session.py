@@ -12,12 +12,10 @@ from rich.console import Console
 from harness.analysis.tables import write_tables
 from harness.config import Invocation
 from harness.core.errors import ConfigError, EngineError
-from harness.diagnosis.verdicts import Verdict
 from harness.experiments.grid import run_all
 from harness.experiments.plan import plan
 from harness.experiments.report import verdict_table
-
-_FAILED = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early)
+from harness.experiments.runner import NO_RESULT
 
 
 def report_module(name: str) -> ModuleType:
@@ -32,7 +30,8 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     """Run a grid and write its artifact; returns the exit code.
 
     0 if every run is a result, whatever its verdict; EngineError's code if an engine did not start,
-    died or was stopped early: the runs are then shown, and tried again by the next call.
+    died or was stopped early, or a run is invalid: those are shown, and tried again by the next
+    call.
     """
     console = console or Console(highlight=False)
     first = invocations[0]
@@ -48,7 +47,7 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     if any(run.recording() is not None for run in finished):
         for path in module.draw(tables, first.paths.results / "figures" / first.artifact):
             console.print(f"figure: {path}", soft_wrap=True)
-    failed = [run for run in finished if run.verdict in _FAILED]
+    failed = [run for run in finished if run.verdict in NO_RESULT]
     for run in failed:
         print(
             f"error: {run.verdict.name}: {run.summary['cause']}: see {run.directory}",

@@ -13,6 +13,7 @@ Without that key nothing changes.
     scheduler    checks and announces the bound when an engine starts, and bounds its host
     self_check   what an engine really keeps, read from its own objects
     host_bound   a session's features, stripped once and not at every frame
+    shelf        where what was stripped lies, out of memory
     positions    a session's M-RoPE positions, counted on and not worked out at every frame
 """
 

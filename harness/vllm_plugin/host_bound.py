@@ -6,10 +6,10 @@ copy of each past one without its tensors (`strip_covered_mm_data`): 8 us apiece
 objects for the garbage collector to walk. Here a feature is stripped once, when it is covered, in
 the session's own list, and that list is what is sent. The worker sees the same as before.
 
-The tensors go on a shelf, since a preempted session is computed again from its features. A shelved
-item is one string of bytes, which the garbage collector does not walk. Nor does it walk what the
-first session, a warm-up, leaves behind: vLLM freezes its heap when it has started, but the first
-answer still imports and compiles, and a collection of that takes 0.1 to 0.5 s, in mid-call.
+The tensors go on a shelf (shelf.py), since a preempted session is computed again from its features:
+out of memory, and out of the garbage collector's way. Nor does that walk what the first session, a
+warm-up, leaves behind: vLLM freezes its heap when it has started, but the first answer still
+imports and compiles, and a collection of that takes 0.1 to 0.5 s, in mid-call.
 
 On by default with the bound on the cache (scheduler.py mixes it in);
 `additional_config={"metronome_host_bound": False}` or `True` decides otherwise.
@@ -35,6 +35,7 @@ from vllm.v1.serial_utils import MsgpackDecoder, MsgpackEncoder
 
 from harness.core.errors import ConfigError
 from harness.vllm_plugin.config import HOST_KEY, bounds_host
+from harness.vllm_plugin.shelf import Shelf
 
 _WRAPPED = "strip_covered_mm_data"
 # vLLM's own encoding of such data between its processes; never with buffers apart from the message.
@@ -50,7 +51,7 @@ class SessionFeatures(list[Any]):
 
     def __init__(self, features: list[Any]) -> None:
         super().__init__(features)
-        self.shelf: list[bytes | None] = []
+        self.shelf = Shelf()
 
     def __reduce__(self) -> Any:
         """To another process goes a plain list."""
@@ -61,7 +62,7 @@ class SessionFeatures(list[Any]):
         first = last = len(self.shelf)
         while last < len(self) and _is_covered(self[last], num_computed_tokens):
             data = self[last].data
-            self.shelf.append(None if data is None else bytes(_ENCODER.encode(data)[0]))
+            self.shelf.put(None if data is None else bytes(_ENCODER.encode(data)[0]))
             last += 1
         self[first:last] = strip_covered_mm_data(
             self[first:last], num_computed_tokens, uses_mrope=uses_mrope
@@ -69,11 +70,9 @@ class SessionFeatures(list[Any]):
 
     def bring_back(self) -> None:
         """Give every feature its data again: the session will be computed from the start."""
-        for index, entry in enumerate(self.shelf):
-            # A tensor must own memory that may be written.
-            data = None if entry is None else _DECODER.decode(bytearray(entry))
+        for index, entry in enumerate(self.shelf.take_all()):
+            data = None if entry is None else _DECODER.decode(entry)
             self[index] = dataclasses.replace(self[index], data=data)
-        self.shelf.clear()
 
 
 class HostBound:

@@ -50,8 +50,14 @@ class AudioItemFrontEnd(ABC):
 
     @property
     def engine_args(self) -> dict[str, Any]:
-        """Audio only: towers of other modalities are neither loaded nor profiled."""
-        return {"limit_mm_per_prompt": {"audio": 1, "image": 0, "video": 0}}
+        """Audio only: towers of other modalities are neither loaded nor profiled.
+
+        No frame is ever heard twice, so none is kept for a second time.
+        """
+        return {
+            "limit_mm_per_prompt": {"audio": 1, "image": 0, "video": 0},
+            "mm_processor_cache_gb": 0,
+        }
 
     @property
     def sampling_args(self) -> dict[str, Any]:

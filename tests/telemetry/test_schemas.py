@@ -23,8 +23,10 @@ def test_units_travel_with_the_file(tmp_path: Path) -> None:
 
 def test_an_old_schema_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schemas.EVENTS.write(EVENTS, tmp_path)
-    monkeypatch.setattr(schemas, "SCHEMA_VERSION", schemas.SCHEMA_VERSION + 1)
-    with pytest.raises(TelemetryError, match=r"has schema events/1, this version reads events/2"):
+    old, new = schemas.SCHEMA_VERSION, schemas.SCHEMA_VERSION + 1
+    monkeypatch.setattr(schemas, "SCHEMA_VERSION", new)
+    words = f"has schema events/{old}, this version reads events/{new}"
+    with pytest.raises(TelemetryError, match=words):
         schemas.EVENTS.read(tmp_path)
 
 

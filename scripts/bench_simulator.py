@@ -2,6 +2,8 @@
 
 A benchmark, not a test: each run gets a process of its own, and pays for everything that a run of
 an experiment pays for after vLLM is imported (configuration, scheduler, replay, tables on disk).
+At the end it says whether the targets hold: speed at 128 calls, memory, cost linear in calls x
+duration where every call is answered (bounded; an overflowing pool makes fewer tokens).
 
     python scripts/bench_simulator.py --sessions 32 64 128 --duration-s 300
 """
@@ -10,11 +12,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import multiprocessing
 import resource
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from harness.composition import compose
 from harness.config import RunConfig
@@ -24,6 +30,10 @@ from harness.experiments.live_run import Progress, replay_run
 from harness.telemetry.schemas import FRAMES, POOL, SCHEDULE
 from harness.workload.schedule import build_schedule, load_run_streams
 
+TARGET_SESSIONS = 128
+TARGET_SPEED = 40.0
+TARGET_MIB = 2048.0
+TARGET_LINEARITY = 0.15
 _HEADER = "sessions  retention    shortcuts  tokens   CPU s  virtual s/CPU s  peak MiB  pool"
 
 
@@ -40,39 +50,92 @@ def main() -> None:
     asked = parser.parse_args()
 
     print(_HEADER)
-    for num_sessions in asked.sessions:
-        for retention in asked.retention:
-            for shortcuts in asked.shortcuts:
-                run = compose(
-                    [
-                        "engine=sim",
-                        "scale=full",
-                        f"model={asked.model}",
-                        f"hardware={asked.hardware}",
-                        f"retention={retention}",
-                        f"workload.num_sessions={num_sessions}",
-                        f"workload.duration_s={asked.duration_s}",
-                        f"engine.scheduler_shortcuts={shortcuts}",
-                        f"engine.kv_pool_blocks={asked.pool_blocks}",
-                    ]
-                ).run_config
-                print(_row(run, asked.cache_dir), flush=True)
+    rows = []
+    for num_sessions, retention, shortcuts in itertools.product(
+        asked.sessions, asked.retention, asked.shortcuts
+    ):
+        run = compose(
+            [
+                "engine=sim",
+                "scale=full",
+                f"model={asked.model}",
+                f"hardware={asked.hardware}",
+                f"retention={retention}",
+                f"workload.num_sessions={num_sessions}",
+                f"workload.duration_s={asked.duration_s}",
+                f"engine.scheduler_shortcuts={shortcuts}",
+                f"engine.kv_pool_blocks={asked.pool_blocks}",
+            ]
+        ).run_config
+        rows.append(_row(run, asked.cache_dir))
+        print(rows[-1], flush=True)
+    _judge([row for row in rows if row.run.engine.scheduler_shortcuts])
 
 
-def _row(run: RunConfig, cache: Path) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One run and what it cost."""
+
+    run: RunConfig
+    num_tokens: int
+    cpu_s: float
+    peak_mib: float
+    occupancy: float
+
+    @property
+    def session_seconds(self) -> float:
+        """Calls x duration."""
+        return self.run.workload.num_sessions * self.run.workload.duration_s
+
+    @property
+    def speed(self) -> float:
+        """Virtual seconds a CPU second."""
+        return self.run.workload.duration_s / self.cpu_s
+
+    def __str__(self) -> str:
+        return (
+            f"{self.run.workload.num_sessions:8d}  {self.run.retention.kind.name:11s}  "
+            f"{self.run.engine.scheduler_shortcuts!s:9s} {self.num_tokens:7d}  {self.cpu_s:6.2f}  "
+            f"{self.speed:15.1f}  {self.peak_mib:8.0f}  {self.occupancy:.2f}"
+        )
+
+
+def _judge(rows: list[Row]) -> None:
+    """Print whether each target holds, from these rows alone."""
+    for row in rows:
+        if row.run.workload.num_sessions == TARGET_SESSIONS:
+            held = "holds" if row.speed >= TARGET_SPEED else "MISSED"
+            print(
+                f"speed at {TARGET_SESSIONS} calls, {row.run.retention.kind.name}: {row.speed:.1f} "
+                f"virtual s a CPU s, target {TARGET_SPEED:g}: {held}"
+            )
+    if rows:
+        most = max(row.peak_mib for row in rows)
+        held = "holds" if most <= TARGET_MIB else "MISSED"
+        print(f"memory: {most:.0f} MiB at most, target {TARGET_MIB:g}: {held}")
+    answered = [row for row in rows if row.occupancy < 1]
+    if len({row.session_seconds for row in answered}) > 2:
+        work = np.array([row.session_seconds for row in answered])
+        cost = np.array([row.cpu_s for row in answered])
+        slope, fixed = np.polyfit(work, cost, 1)
+        worst = np.abs((fixed + slope * work) / cost - 1).max()
+        held = "holds" if worst <= TARGET_LINEARITY else "MISSED"
+        print(
+            f"linear: {fixed:.2f} s + {slope * 1e6:.0f} us a call and second, off by at most "
+            f"{worst:.0%}, target {TARGET_LINEARITY:.0%}: {held}"
+        )
+
+
+def _row(run: RunConfig, cache: Path) -> Row:
     streams = load_run_streams(run, cache / "corpora")
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as name, context.Pool(1) as pool:
         directory = Path(name)
         SCHEDULE.write(build_schedule(run, streams), directory)
         cpu_s, peak_mib = pool.apply(_measure, (run, directory, cache))
-        num_tokens = FRAMES.read(directory)["tokens"].sum()
-        occupancy = POOL.read(directory)["occupancy"].max()
-    return (
-        f"{run.workload.num_sessions:8d}  {run.retention.kind.name:11s}  "
-        f"{run.engine.scheduler_shortcuts!s:9s} {num_tokens:7d}  {cpu_s:6.2f}  "
-        f"{run.workload.duration_s / cpu_s:15.1f}  {peak_mib:8.0f}  {occupancy:.2f}"
-    )
+        num_tokens = int(FRAMES.read(directory)["tokens"].sum())
+        occupancy = float(POOL.read(directory)["occupancy"].max())
+    return Row(run=run, num_tokens=num_tokens, cpu_s=cpu_s, peak_mib=peak_mib, occupancy=occupancy)
 
 
 def _measure(run: RunConfig, directory: Path, cache: Path) -> tuple[float, float]:

@@ -5,6 +5,7 @@ Imports vLLM only to build its configuration, so that a run can be refused witho
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -72,30 +73,45 @@ def vllm_config(run: RunConfig, cache: Path) -> Any:
     cache: directory for the one file that vLLM insists on, a config.json.
     Raises: ConfigError if the bound cannot be kept under it.
     """
-    from vllm.engine.arg_utils import EngineArgs
-
     from harness.vllm_plugin.refusals import check_engine_config
 
     load_vllm()
     engine = run.engine
-    config = EngineArgs(
-        model=str(_geometry_directory(run, cache)),
-        skip_tokenizer_init=True,
-        dtype="bfloat16",
-        enforce_eager=True,
+    config = _engine_config(
+        _geometry_directory(run.model.kv, run.max_model_len, cache),
         block_size=engine.block_size_tokens,
         max_model_len=run.max_model_len,
         max_num_seqs=engine.max_num_seqs,
         max_num_batched_tokens=engine.max_num_batched_tokens,
         enable_prefix_caching=engine.prefix_caching,
-        disable_log_stats=True,
         additional_config=additional_config_for(run.retention),
-    ).create_engine_config()
+    )
     check_engine_config(config)
     # The CPU platform forces it off, and the scheduler asks for a pool that a worker would set.
     config.scheduler_config.async_scheduling = run.is_scheduled_async
     config.cache_config.num_gpu_blocks = simulated_pool_blocks(run) + 1
     return config
+
+
+def warm_up() -> None:
+    """Make one small configuration, so that no later one pays for what vLLM does the first time."""
+    load_vllm()
+    smallest = KVGeometry(num_layers=1, num_kv_heads=1, head_size=64)
+    with tempfile.TemporaryDirectory() as cache:
+        _engine_config(_geometry_directory(smallest, 64, Path(cache)), max_model_len=64)
+
+
+def _engine_config(directory: Path, **sizes: Any) -> Any:
+    from vllm.engine.arg_utils import EngineArgs
+
+    return EngineArgs(
+        model=str(directory),
+        skip_tokenizer_init=True,
+        dtype="bfloat16",
+        enforce_eager=True,
+        disable_log_stats=True,
+        **sizes,
+    ).create_engine_config()
 
 
 def load_vllm() -> None:
@@ -110,9 +126,8 @@ def load_vllm() -> None:
         ModelRegistry.register_model(_ARCHITECTURE, LlamaForCausalLM)
 
 
-def _geometry_directory(run: RunConfig, cache: Path) -> Path:
-    """A directory with a config.json of the run's layers and heads, made if need be."""
-    kv = run.model.kv
+def _geometry_directory(kv: KVGeometry, max_model_len: int, cache: Path) -> Path:
+    """A directory with a config.json of these layers and heads, made if need be."""
     content = {
         "architectures": [_ARCHITECTURE],
         "model_type": "llama",
@@ -123,7 +138,7 @@ def _geometry_directory(run: RunConfig, cache: Path) -> Path:
         "hidden_size": kv.num_kv_heads * kv.head_size,
         "intermediate_size": kv.num_kv_heads * kv.head_size,
         "vocab_size": 32_000,
-        "max_position_embeddings": run.max_model_len,
+        "max_position_embeddings": max_model_len,
     }
     directory = cache / "geometries" / digest(content)
     if not (directory / "config.json").exists():

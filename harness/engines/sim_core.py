@@ -72,6 +72,13 @@ class Preempted:
     num_computed_tokens: int
 
 
+class _TokenRequest(Request):  # type: ignore[misc]
+    """A request of token ids alone: vLLM asks twice a step and request what it has to encode."""
+
+    num_encoder_inputs = 0
+    has_encoder_inputs = False
+
+
 class _Noting:
     """Mixin over a vLLM scheduler that keeps what was preempted."""
 
@@ -181,7 +188,7 @@ class SchedulerCore:
                 output_kind=RequestOutputKind.DELTA,
                 detokenize=False,
             )
-        return Request(
+        return _TokenRequest(
             request_id,
             prompt_token_ids,
             sampling,

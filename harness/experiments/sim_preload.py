@@ -15,6 +15,6 @@ logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
 import harness.engines.sim_core  # noqa: E402
 import harness.engines.simulated  # noqa: E402
 import harness.experiments.live_run  # noqa: E402, F401
-from harness.engines.sim_args import load_vllm  # noqa: E402
+from harness.engines.sim_args import warm_up  # noqa: E402
 
-load_vllm()
+warm_up()

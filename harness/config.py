@@ -179,12 +179,17 @@ class DiagnosisConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One run, complete: what its results directory is named after."""
+    """One run, complete: what its results directory is named after.
+
+    seed: of everything that is drawn: streams, answers, the engine's own.
+    repetition: tells runs of one and the same offer apart; nothing is drawn from it.
+    """
 
     experiment: str
     model: ModelSpec
     hardware: HardwareSpec
     seed: int = 0
+    repetition: int = 0
     scale: ScaleName = ScaleName.tiny
     engine: EngineConfig = field(default_factory=EngineConfig)
     retention: Retention = field(default_factory=Retention)
@@ -295,6 +300,7 @@ class Invocation(RunConfig):
     grid: config group or key -> choices to run one after the other.
     num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
         others one by one, since they would slow each other down.
+    order_seed: of a shuffle of the order in which the grid is run; null: as listed.
     rerun: run again even what is finished.
     """
 
@@ -303,6 +309,7 @@ class Invocation(RunConfig):
     bound: Retention = field(default_factory=Retention)
     grid: dict[str, list[str]] = field(default_factory=dict)
     num_parallel_runs: int | None = None
+    order_seed: int | None = None
     rerun: bool = False
     paths: Paths = field(default_factory=Paths)
 

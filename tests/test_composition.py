@@ -9,6 +9,7 @@ from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 from harness.models.front_ends import check_is_served
 from harness.reproduce import load_artifacts
+from harness.workload.answers import draw_answers
 
 LOOPS = ["agent_scratchpad", "retrieval_cache", "video_assistant"]
 MODELS = sorted({path.stem for path in (CONFIG_DIR / "model").glob("*.yaml")} - set(LOOPS))
@@ -59,6 +60,45 @@ def test_a_models_own_context_is_the_catalogs() -> None:
     assert compose(moshi).retention == Retention(window_tokens=3000, native=True)
     shorter = compose([*moshi, "model.native_context_tokens=500"])
     assert shorter.retention.window_tokens == 500
+
+
+@pytest.mark.parametrize(
+    ("experiment", "named"),
+    [("wall_matrix", "seed=9"), ("wall_matrix_live", "repetition=19")],
+)
+def test_a_point_of_a_grid_is_what_its_own_overrides_compose(experiment: str, named: str) -> None:
+    points = expand([f"experiment={experiment}", named])
+    assert len({point.run_config.digest for point in points}) == len(points) == 4
+    last = points[-1]
+    choices = [f"{key}={values[-1]}" for key, values in last.grid.items()]
+    assert compose([f"experiment={experiment}", *choices]) == last
+
+
+def test_a_bad_choice_of_a_grid_is_one_line_that_names_what_to_change() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean workload\.num_sessions"):
+        expand(["+grid={workload.num_session:['3']}"])
+
+
+def test_the_order_of_a_grid_is_shuffled_by_its_seed_and_nothing_else() -> None:
+    ten = ["experiment=wall_matrix", "retention=unbounded", "workload.num_sessions=96"]
+    listed, one, again, two = (
+        [point.seed for point in expand([*ten, *order])]
+        for order in ([], ["order_seed=1"], ["order_seed=1"], ["order_seed=2"])
+    )
+    assert one == again
+    assert len({tuple(listed), tuple(one), tuple(two)}) == 3
+    assert listed == sorted(one) == sorted(two)
+
+
+def test_a_repetition_has_its_own_digest_and_the_same_offer() -> None:
+    first, second = (
+        compose(["experiment=wall_matrix_live", "repeats=same_offer", f"repetition={n}"]).run_config
+        for n in (0, 1)
+    )
+    assert first.digest != second.digest
+    assert (draw_answers(first) == draw_answers(second)).all()
+    other = compose(["experiment=wall_matrix_live", "repetition=1"]).run_config
+    assert other.seed == 1
 
 
 def test_variants_of_a_grid_differ_in_digest_and_in_nothing_else() -> None:

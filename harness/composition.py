@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.config import Invocation
 from harness.core.errors import ConfigError, HarnessError
+from harness.models.hardware import read_hardware
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "conf"
 CONFIG_NAME = "config"
@@ -71,14 +72,10 @@ def expand(overrides: Sequence[str]) -> list[Invocation]:
     with _worded_errors():
         base = _composed(overrides)
         named = {override.lstrip("+~").split("=", 1)[0] for override in overrides}
-        varied = {str(key): list(base.grid[key]) for key in base.grid if key not in named}
         composed: dict[tuple[str, ...], DictConfig] = {}
         points = []
-        for choices in itertools.product(*varied.values()):
-            assigned = [f"{key}={choice}" for key, choice in zip(varied, choices, strict=True)]
-            groups = tuple(
-                text for key, text in zip(varied, assigned, strict=True) if _is_group(key)
-            )
+        for assigned in _assignments([base.grid, *base.more_grids], named):
+            groups = tuple(text for text in assigned if _is_group(text.partition("=")[0]))
             if groups not in composed:
                 composed[groups] = _composed([*overrides, *groups])
             keys = [text for text in assigned if text not in groups]
@@ -86,6 +83,15 @@ def expand(overrides: Sequence[str]) -> list[Invocation]:
     if base.order_seed is not None:
         random.Random(base.order_seed).shuffle(points)
     return points
+
+
+def _assignments(grids: Sequence[DictConfig], named: set[str]) -> list[tuple[str, ...]]:
+    """Every point of the grids as overrides; grids that differ only in what is named are one."""
+    points: dict[tuple[str, ...], None] = {}
+    for grid in grids:
+        axes = ([f"{key!s}={choice}" for choice in grid[key]] for key in grid if key not in named)
+        points |= dict.fromkeys(itertools.product(*axes))
+    return list(points)
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
@@ -112,6 +118,9 @@ def _with_keys(config: DictConfig, overrides: Sequence[str]) -> DictConfig:
 def _typed(config: DictConfig) -> Invocation:
     invocation = OmegaConf.to_object(config)
     assert isinstance(invocation, Invocation)
+    if invocation.hardware_file is not None:
+        hardware = read_hardware(Path(invocation.hardware_file))
+        return dataclasses.replace(invocation, hardware=hardware)
     return invocation
 
 

@@ -8,7 +8,7 @@ and what they are called is in `Paths`, which no digest sees.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from harness.core.digests import digest
@@ -78,6 +78,7 @@ class EngineConfig:
     async_scheduling: engine=sim: decide on a step while the one before runs; null: at scale=full,
         as vLLM does on CUDA, and not at scale=tiny, as on a CPU.
     scheduler_shortcuts: engine=sim: leave out work of vLLM's scheduler that decides nothing.
+    record_steps: write what every step computed and how long it took, for experiment=calibrate.
     dry_run: print what would be loaded, the pool it would get and the forecast; run nothing.
     """
 
@@ -99,6 +100,7 @@ class EngineConfig:
     hang_timeout_s: float = 10.0
     async_scheduling: bool | None = None
     scheduler_shortcuts: bool = True
+    record_steps: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -182,7 +184,8 @@ class RunConfig:
     """One run, complete: what its results directory is named after.
 
     seed: of everything that is drawn: streams, answers, the engine's own.
-    repetition: tells runs of one and the same offer apart; nothing is drawn from it.
+    repetition: tells runs of one and the same offer apart; nothing is drawn from it but the jitter
+        of a simulated engine, if its step time has any.
     """
 
     experiment: str
@@ -273,6 +276,22 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CalibrationConfig:
+    """What experiment=calibrate fits step times to.
+
+    live: measure the engine of this machine. published: the tables in results/paper/step_times/.
+    tables: results of `vllm bench serve` (.json), of the command's model, scale and hardware.
+    leave_out: costs that are to be 0; null: a prompt token's for measured runs, where every frame
+        brings as many of them, and none otherwise.
+    """
+
+    live: bool = True
+    published: bool = True
+    tables: list[str] = field(default_factory=list)
+    leave_out: list[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """Where things lie: results, and the cache of corpora and checkpoints."""
 
@@ -301,6 +320,8 @@ class Invocation(RunConfig):
     num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
         others one by one, since they would slow each other down.
     order_seed: of a shuffle of the order in which the grid is run; null: as listed.
+    more_grids: further grids, run after it.
+    hardware_file: takes the place of `hardware`; an entry as experiment=calibrate writes it.
     rerun: run again even what is finished.
     """
 
@@ -310,6 +331,9 @@ class Invocation(RunConfig):
     grid: dict[str, list[str]] = field(default_factory=dict)
     num_parallel_runs: int | None = None
     order_seed: int | None = None
+    more_grids: list[dict[str, list[str]]] = field(default_factory=list)
+    hardware_file: str | None = None
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     rerun: bool = False
     paths: Paths = field(default_factory=Paths)
 
@@ -332,3 +356,7 @@ class Invocation(RunConfig):
         values = {f.name: getattr(self, f.name) for f in fields(RunConfig)}
         simulated = self.model.name if self.engine.kind is EngineKind.sim else None
         return RunConfig(**{**values, "hardware": self.hardware.knowing_only(simulated)})
+
+    def with_run(self, run: RunConfig) -> Invocation:
+        """The same command for another run."""
+        return replace(self, **{f.name: getattr(run, f.name) for f in fields(RunConfig)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from harness.core.errors import EngineError
 from harness.core.files import write_json
 from harness.core.pool_state import PoolStatePage
 from harness.engines.scheduler_state import SchedulerCounters, read_state
-from harness.engines.vllm_args import OBSERVER_KEY
+from harness.engines.step_work import STEP_LOG, StepLog, StepWork, planned_work
+from harness.engines.vllm_args import OBSERVER_KEY, STEP_LOG_KEY
+from harness.kv.retention import Retention, most_read_tokens
+from harness.vllm_plugin.config import retention_from
 from harness.vllm_plugin.host_bound import HostBound
 from harness.vllm_plugin.self_check import inspect_scheduler
 
@@ -45,13 +49,24 @@ class _Observer:
             write_json(directory / BOUND_REPORT, {"error": str(error)})
             raise
         write_json(directory / BOUND_REPORT, report)
+        self._step_log: StepLog | None = None
+        if config.additional_config[STEP_LOG_KEY]:
+            self._step_log = StepLog(directory / STEP_LOG)
+        kept = retention_from(config.additional_config) or Retention()
+        self._most_read_tokens = most_read_tokens(kept, config.cache_config.block_size)
+        self._in_flight: deque[tuple[float, StepWork]] = deque()
         self._publish()
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
+        begin_s = time.monotonic()
         output = super().schedule(*args, **kwargs)  # type: ignore[misc]
         self._counters.num_steps += 1
         self._counters.num_scheduled_tokens += output.total_num_scheduled_tokens
         self._publish()
+        if self._step_log is not None and output.total_num_scheduled_tokens:
+            requests = self.requests  # type: ignore[attr-defined]
+            work = planned_work(output, requests, self._most_read_tokens)
+            self._in_flight.append((begin_s, work))
         return output
 
     def finish_requests(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,10 +74,14 @@ class _Observer:
         self._publish()
         return finished
 
-    def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
+    def update_from_output(self, plan: Any, *args: Any, **kwargs: Any) -> Any:
         # Sessions pause and requests end here, and no further step may follow.
-        outputs = super().update_from_output(*args, **kwargs)  # type: ignore[misc]
+        outputs = super().update_from_output(plan, *args, **kwargs)  # type: ignore[misc]
         self._publish()
+        if self._step_log is not None and plan.total_num_scheduled_tokens:
+            # Steps end in the order in which they were decided on.
+            begin_s, work = self._in_flight.popleft()
+            self._step_log.write(begin_s, time.monotonic(), work)
         return outputs
 
     def _preempt_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,8 @@ Leans on vllm/v1/engine/core.py and vllm/v1/core/sched/scheduler.py (0.32).
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +44,7 @@ from harness.engines.scheduler_shortcuts import Shortcuts
 from harness.engines.scheduler_state import SchedulerCounters, read_state
 from harness.engines.sim_args import kv_dtype, simulated_step_time, vllm_config
 from harness.engines.step_time import step_time_s
+from harness.engines.step_work import StepWork
 from harness.kv.retention import most_read_tokens
 from harness.vllm_plugin.self_check import BoundReport, inspect_scheduler
 from harness.vllm_plugin.spec import bounded_spec, register_spec
@@ -60,6 +63,7 @@ class Step:
     """
 
     seconds: float
+    work: StepWork
     plan: Any
     sampled: list[list[int]]
 
@@ -80,11 +84,20 @@ class _TokenRequest(Request):  # type: ignore[misc]
 
 
 class _Noting:
-    """Mixin over a vLLM scheduler that keeps what was preempted."""
+    """Mixin over a vLLM scheduler that keeps what was preempted, and where each chunk begins.
+
+    chunk_starts: request id -> position of the first token of each of its chunks, in order.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.preempted: list[Preempted] = []
+        self.chunk_starts: dict[str, list[int]] = defaultdict(lambda: [0])
+
+    def _update_request_as_session(self, session: Any, update: Any) -> None:
+        super()._update_request_as_session(session, update)  # type: ignore[misc]
+        start = session.num_tokens - len(update.prompt_token_ids or ())
+        self.chunk_starts[session.request_id].append(start)
 
     def _preempt_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         self.preempted.append(Preempted(request.request_id, request.num_computed_tokens))
@@ -146,7 +159,6 @@ class SchedulerCore:
         self._counters = SchedulerCounters()
         self._cost = simulated_step_time(run)
         self._bytes_per_token = run.model.kv.bytes_per_token
-        self._kv_tokens_per_frame = run.model.kv_tokens_per_frame
         self._max_model_len = run.max_model_len
         most_read = most_read_tokens(run.retention, run.engine.block_size_tokens)
         self._most_read_tokens = self._max_model_len if most_read is None else most_read
@@ -214,6 +226,7 @@ class SchedulerCore:
             return None
         self._counters.num_scheduled_tokens += plan.total_num_scheduled_tokens
         requests, most_read = self._scheduler.requests, self._most_read_tokens
+        chunk_starts = self._scheduler.chunk_starts
         num_prefill_tokens = num_frames = num_read_tokens = 0
         sampled: list[list[int]] = []
         for request_id, num_tokens in plan.num_scheduled_tokens.items():
@@ -226,10 +239,12 @@ class SchedulerCore:
                     "vLLM's engine core dies with every session"
                 )
             num_read_tokens += computed if computed < most_read else most_read
-            if computed - num_tokens < request.num_prompt_tokens:
+            first = computed - num_tokens
+            if first < request.num_prompt_tokens:
                 num_prefill_tokens += num_tokens
-                # More than one only when a preempted session is computed anew.
-                num_frames += -(-num_tokens // self._kv_tokens_per_frame)
+                # A chunk's audio is encoded whole, in the step that begins it.
+                starts = chunk_starts[request_id]
+                num_frames += bisect_left(starts, computed) - bisect_left(starts, first)
             sampled.append([] if request.is_prefill_chunk else [_SAMPLED_TOKEN])
         seconds = step_time_s(
             self._cost,
@@ -238,7 +253,8 @@ class SchedulerCore:
             num_frames=num_frames,
             context_bytes=num_read_tokens * self._bytes_per_token,
         )
-        return Step(seconds, plan, sampled)
+        work = StepWork(len(sampled), num_prefill_tokens, num_frames, num_read_tokens)
+        return Step(seconds, work, plan, sampled)
 
     def complete(self, step: Step, hand_out: HandOut) -> None:
         """Give the scheduler what the step sampled, and hand out whose tokens these are."""

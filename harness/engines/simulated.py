@@ -15,6 +15,7 @@ prefill_step_s), and before that the front end, which shares the client's event 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -27,9 +28,11 @@ from harness.core.errors import EngineError
 from harness.core.files import write_json
 from harness.core.notices import Notice
 from harness.core.pool_state import PoolState
+from harness.core.seeding import named_rng
 from harness.engines.base import Frame
 from harness.engines.sessions import preemption_notice, session_requests
 from harness.engines.sim_args import simulated_step_time
+from harness.engines.step_work import STEP_LOG, StepLog
 
 if TYPE_CHECKING:
     from harness.engines.sim_core import SchedulerCore, Step
@@ -58,8 +61,12 @@ class SimulatedEngine:
         self._aborts: list[str] = []
         self._answers: dict[str, _Answers] = {}
         self._notices: list[Notice] = []
-        self._ingest_frame_s = simulated_step_time(run).ingest_frame_s
+        self._step_log: StepLog | None = None
+        cost = simulated_step_time(run)
+        self._ingest_frame_s = cost.ingest_frame_s
         self._front_end_free_s = 0.0
+        self._step_jitter = _Jitter(run, "steps", cost.spread)
+        self._front_end_jitter = _Jitter(run, "front end", cost.spread)
 
     async def start(self) -> None:
         """Build the scheduler and check that the bound is in force.
@@ -71,6 +78,8 @@ class SimulatedEngine:
         self._core = SchedulerCore(self._run, self._cache)
         if self._directory is not None:
             write_json(self._directory / BOUND_REPORT, self._core.bound.as_dict())
+            if self._run.engine.record_steps:
+                self._step_log = StepLog(self._directory / STEP_LOG)
         self._serving = asyncio.create_task(self._serve(self._core))
         self._serving.add_done_callback(self._ended)
 
@@ -118,7 +127,8 @@ class SimulatedEngine:
         """Wait for the front end, and for its work on one frame."""
         if self._ingest_frame_s:
             start_s = max(clock.now(), self._front_end_free_s)
-            self._front_end_free_s = start_s + self._ingest_frame_s
+            duration_s = self._ingest_frame_s * self._front_end_jitter.factor()
+            self._front_end_free_s = start_s + duration_s
             await clock.sleep_until(self._front_end_free_s)
 
     def _post(self, action: Callable[[], object]) -> None:
@@ -139,8 +149,11 @@ class SimulatedEngine:
                     preemption_notice(clock.now(), lost.request_id, lost.num_computed_tokens)
                 )
             if step is not None:
-                gpu_free_s = max(clock.now(), gpu_free_s) + step.seconds
+                begin_s = max(clock.now(), gpu_free_s)
+                gpu_free_s = begin_s + step.seconds * self._step_jitter.factor()
                 in_flight.append((gpu_free_s, step))
+                if self._step_log is not None:
+                    self._step_log.write(begin_s, gpu_free_s, step.work)
                 has_failed = False
                 if len(in_flight) < core.depth:
                     continue
@@ -201,6 +214,20 @@ class SimulatedEngine:
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
+        if self._step_log is not None:
+            self._step_log.close()
+
+
+class _Jitter:
+    """Factors around 1, log-normal, from the run's seed and repetition; 1 without a spread."""
+
+    def __init__(self, run: RunConfig, name: str, spread: float) -> None:
+        self._rng = named_rng(run.seed, "jitter", name, run.repetition)
+        self._spread = spread
+
+    def factor(self) -> float:
+        """How much longer than modelled the next one takes."""
+        return math.exp(self._spread * self._rng.standard_normal()) if self._spread else 1.0
 
 
 class _Answers:

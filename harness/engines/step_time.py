@@ -9,12 +9,13 @@ residuals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
+from scipy.optimize import least_squares, nnls
 
 from harness.core.errors import ConfigError
 from harness.models.hardware import StepTime
@@ -28,6 +29,11 @@ FITTED = (
     "frame_s",
     "context_byte_s",
 )
+# Relative error from which on a robust fit counts an error by its size, no longer by its square.
+ROBUST_FROM = 0.1
+_NEGLIGIBLE = 1e-9
+# Half the distance between the quartiles of a normal distribution, in standard deviations, doubled.
+_QUARTILES_APART = 1.349
 
 
 def step_time_s(
@@ -77,34 +83,61 @@ class StepTimeFit:
     predicted_s: npt.NDArray[np.float64]
     residuals: npt.NDArray[np.float64]
 
+    def residual(self, quantile: float) -> float:
+        """Relative error, without its sign, that this share of the steps does not exceed."""
+        return float(np.quantile(np.abs(self.residuals), quantile))
+
     @property
     def worst_residual(self) -> float:
         """Largest relative error, without its sign."""
-        return float(np.abs(self.residuals).max())
+        return self.residual(1.0)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of log(predicted / measured) by its quartiles: tails do not count."""
+        low, high = np.quantile(np.log1p(self.residuals), [0.25, 0.75])
+        return float(high - low) / _QUARTILES_APART
 
 
-def fit_step_time(steps: Sequence[MeasuredStep]) -> StepTimeFit:
+def fit_step_time(
+    steps: Sequence[MeasuredStep], *, leave_out: Collection[str] = (), robust: bool = False
+) -> StepTimeFit:
     """Non-negative costs with the least squared relative error: a small batch counts as a large.
 
-    Raises: ConfigError if there are no steps, one took no time, or they are fewer than the costs
-    that they vary.
+    leave_out: fields of StepTime that are to be 0.
+    robust: what typical steps take: errors are of the logarithm, and beyond ROBUST_FROM they count
+        by their size (scipy's soft_l1), so that what other work has interrupted decides little.
+
+    Raises: ConfigError if there are no steps, one took no time, or they do not tell the costs that
+    they vary apart.
     """
+    unknown = sorted(set(leave_out) - set(FITTED))
+    if unknown:
+        raise ConfigError(f"leave_out={unknown[0]} is no cost: choose {' or '.join(FITTED)}")
     measured = np.array([step.seconds for step in steps])
     if not len(steps) or not (measured > 0).all():
         raise ConfigError(f"{len(steps)} measured steps, each above 0 s, are needed for a fit")
     design = _design(steps)
+    design[:, [FITTED.index(name) for name in leave_out]] = 0.0
     varied = np.flatnonzero(design.any(axis=0))
-    if len(steps) < len(varied):
-        names = ", ".join(FITTED[column] for column in varied)
-        raise ConfigError(
-            f"{len(steps)} measured steps cannot tell {len(varied)} costs apart ({names}): "
-            "measure more of them"
-        )
     # Columns differ by ten orders of magnitude (a step, a byte): bring each to one.
     scales = np.ones(len(FITTED))
     scales[varied] = design[:, varied].max(axis=0)
-    scaled = design[:, varied] / scales[varied] / measured[:, None]
-    found, _ = nnls(scaled, np.ones(len(steps)))
+    scaled = design[:, varied] / scales[varied]
+    _check_apart(scaled, [FITTED[column] for column in varied])
+    relative = scaled / measured[:, None]
+    found, _ = nnls(relative, np.ones(len(steps)))
+    if robust:
+        found = least_squares(
+            lambda costs: np.log(relative @ costs),
+            # Within the bounds, where this method has to begin.
+            found + _NEGLIGIBLE * measured.max(),
+            bounds=(0.0, np.inf),
+            x_scale="jac",
+            loss="soft_l1",
+            f_scale=ROBUST_FROM,
+        ).x
+        found[found < _NEGLIGIBLE * measured.max() * 10] = 0.0
     costs = np.zeros(len(FITTED))
     costs[varied] = found / scales[varied]
     predicted = design @ costs
@@ -112,6 +145,28 @@ def fit_step_time(steps: Sequence[MeasuredStep]) -> StepTimeFit:
         costs=dict(zip(FITTED, costs.tolist(), strict=True)),
         predicted_s=predicted,
         residuals=(predicted - measured) / measured,
+    )
+
+
+def _check_apart(columns: npt.NDArray[np.float64], names: Sequence[str]) -> None:
+    """Refuse steps from which more than one set of costs follows.
+
+    columns: (num_steps, num_costs), the largest entry of each column 1.
+    """
+    if len(columns) < len(names):
+        raise ConfigError(
+            f"{len(columns)} measured steps cannot tell {len(names)} costs apart "
+            f"({', '.join(names)}): measure more of them, or name some in calibration.leave_out"
+        )
+    if np.linalg.matrix_rank(columns, tol=1e-6 * len(columns) ** 0.5) == len(names):
+        return
+    for one, other in itertools.combinations(range(len(names)), 2):
+        if np.linalg.matrix_rank(columns[:, [one, other]], tol=1e-6 * len(columns) ** 0.5) < 2:
+            names = (names[one], names[other])
+            break
+    raise ConfigError(
+        f"{len(columns)} measured steps cannot tell {' and '.join(names)} apart, which grow "
+        "together in all of them: vary one of them alone, or name one in calibration.leave_out"
     )
 
 

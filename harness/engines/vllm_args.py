@@ -13,6 +13,7 @@ from harness.models.tiny import ensure_tiny_checkpoint
 from harness.vllm_plugin.config import HOST_KEY, additional_config_for
 
 OBSERVER_KEY = "harness_observer_dir"
+STEP_LOG_KEY = "harness_step_log"
 _SCHEDULERS = "harness.engines.observed_scheduler"
 
 
@@ -76,6 +77,7 @@ def engine_args(
         "additional_config": {
             OBSERVER_KEY: str(observer_dir),
             HOST_KEY: engine.host_bound,
+            STEP_LOG_KEY: engine.record_steps,
             **additional_config_for(run.retention),
         },
         **front_end.engine_args,

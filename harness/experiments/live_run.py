@@ -13,11 +13,12 @@ import pandas as pd
 from harness.config import EngineKind, RunConfig
 from harness.core import clock
 from harness.engines.base import Engine
+from harness.engines.step_work import STEP_LOG, read_step_log
 from harness.replay.replayer import FrameAudio, Replayer
 from harness.telemetry.host_memory import ProcessTreeMemory
 from harness.telemetry.recorder import Recorder
 from harness.telemetry.sampler import sample_pool, sampling_interval_s
-from harness.telemetry.schemas import SCHEDULE
+from harness.telemetry.schemas import SCHEDULE, STEPS
 from harness.workload.schedule import load_run_streams, silent_streams
 
 # Between "the engine is warm" and the first release: time to settle, and for the sampler to begin.
@@ -129,6 +130,8 @@ async def record_replay(
         await replayer.close()
         recorder.notices(engine.notices())
         recorder.write(directory, run.diagnosis)
+        if run.engine.record_steps:
+            STEPS.write(read_step_log(directory / STEP_LOG, start_s=recorder.start_s), directory)
 
 
 async def _report_progress(recorder: Recorder, start_s: float, report: Report) -> None:

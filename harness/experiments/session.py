@@ -1,4 +1,13 @@
-"""One command's work: run every configuration, tabulate, draw, and show a person what happened."""
+"""One command's work: run every configuration, tabulate, draw, and show a person what happened.
+
+An experiment is a module with `tabulate(runs)` and `draw(tables, stem)`. It may have more:
+
+    configured(invocation)    what takes the module's place, if it depends on the command itself
+    wanted(invocations)       what to run of the grid
+    follow_up(finished)       configurations that follow from the results of these, run after them
+    export(tables, results)   further files to write; returns their paths
+    show(tables)              the table for the terminal, if a row of the summary is no run
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from rich.console import Console
 
@@ -39,14 +49,22 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
         for invocation in invocations:
             console.print(plan(invocation.run_config))
         return 0
-    module = report_module(first.report)
-    finished = run_all(invocations, console)
+    module: Any = report_module(first.report)
+    if hasattr(module, "configured"):
+        module = module.configured(first)
+    points = module.wanted(invocations) if hasattr(module, "wanted") else invocations
+    finished = run_all(points, console) if points else []
+    if hasattr(module, "follow_up"):
+        finished += run_all([first.with_run(run) for run in module.follow_up(finished)], console)
     tables = module.tabulate(finished)
     write_tables(first.paths.results, first.artifact, tables)
-    console.print(verdict_table(tables[""]))
-    if any(run.recording() is not None for run in finished):
+    console.print(module.show(tables) if hasattr(module, "show") else verdict_table(tables[""]))
+    if not points or any(run.recording() is not None for run in finished):
         for path in module.draw(tables, first.paths.results / "figures" / first.artifact):
             console.print(f"figure: {path}", soft_wrap=True)
+    if hasattr(module, "export"):
+        for path in module.export(tables, first.paths.results):
+            console.print(f"written: {path}", soft_wrap=True)
     failed = [run for run in finished if run.verdict in NO_RESULT]
     for run in failed:
         print(

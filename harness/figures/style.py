@@ -28,6 +28,7 @@ EVIDENCE = {
     "live-full": "live vLLM on GPU, real weights, real speech",
     "simulated": "vLLM's own scheduler in virtual time, step times from conf/hardware/, no GPU",
     "audited": "the client logs that the authors published, judged by this project",
+    "paper": "published by the paper's authors",
     "none": "no engine: the harness's own echo",
 }
 

@@ -6,7 +6,10 @@ Only the simulator asks for step times. A live engine takes the time it takes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from harness.core.errors import ConfigError
 
@@ -23,6 +26,8 @@ class StepTime:
         step.
     context_byte_s: each byte of KV cache that is read; what a bound saves.
     ingest_frame_s: each frame, one at a time, before the engine sees it: the front end's work.
+    spread: standard deviation of the logarithm of a step's and a front end's real duration around
+        these; 0: every one takes exactly as long.
     evidence: class of the numbers (paper, live-tiny, live-full), or `simulated` if derived.
     source: where each number comes from, and with what error.
     """
@@ -37,11 +42,12 @@ class StepTime:
     frame_s: float = 0.0
     context_byte_s: float = 0.0
     ingest_frame_s: float = 0.0
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.name.endswith("_s") and not value >= 0:
+            if (item.name.endswith("_s") or item.name == "spread") and not value >= 0:
                 raise ConfigError(f"{item.name}={value} must be 0 or more")
         if not self.base_s:
             raise ConfigError(f"base_s={self.base_s} must be above 0: every step takes time")
@@ -88,3 +94,15 @@ class HardwareSpec:
         """
         kept = {name: cost for name, cost in self.step_times.items() if name == model_name}
         return replace(self, step_times=kept)
+
+
+def read_hardware(path: Path) -> HardwareSpec:
+    """Read an entry from a file. Raises: ConfigError if it is no such entry."""
+    try:
+        return HardwareSpec(**yaml.safe_load(path.read_text()))
+    except OSError as error:
+        raise ConfigError(f"hardware file {path} cannot be read: {error.strerror}") from error
+    except (TypeError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"hardware file {path}: {error}: write it like those in conf/hardware/"
+        ) from error

@@ -37,6 +37,11 @@ class Recorder:
         self.num_released = 0
         self.num_tokens = 0
 
+    @property
+    def start_s(self) -> float:
+        """The instant that all tables count from, on the run's clock."""
+        return self._start_s
+
     def started(self, start_s: float) -> None:
         """Set the instant that all tables count from."""
         self._start_s = start_s

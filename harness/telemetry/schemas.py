@@ -139,6 +139,18 @@ POOL = TableSchema(
     },
 )
 
+STEPS = TableSchema(
+    "steps",
+    {
+        "begin_s": Column(_F, "s", "the scheduler decided on the step; negative: warm-up"),
+        "end_s": Column(_F, "s", "the scheduler had taken in what the step sampled"),
+        "num_requests": Column(_I, "requests", "in the step"),
+        "num_prefill_tokens": Column(_I, "tokens", "prompt tokens computed in the step"),
+        "num_frames": Column(_I, "frames", "whose audio was encoded in the step"),
+        "num_context_tokens": Column(_I, "tokens", "cached tokens that its attention reads"),
+    },
+)
+
 EVENTS = TableSchema(
     "events",
     {

@@ -19,8 +19,10 @@ import numpy as np
 from harness.config import EngineKind, RunConfig
 from harness.core import clock
 from harness.engines.base import Engine, Frame
+from harness.engines.step_work import STEP_LOG, read_step_log
 from harness.experiments.live_run import build_engine
 
+RECORDED = "recorded_steps"
 Check = Callable[[Engine, RunConfig], Awaitable[None]]
 
 
@@ -117,6 +119,19 @@ CHECKS: dict[str, Check] = {
 }
 
 
+def _check_recorded_steps(run: RunConfig, directory: Path) -> None:
+    """What the log says was computed is what the checks above asked for."""
+    steps = read_step_log(directory / STEP_LOG, start_s=0.0)
+    # A live engine is warmed up with frames that are alike, which it encodes but once.
+    encoding = steps[steps["num_frames"] > 0]
+    frames = encoding["num_frames"].sum()
+    assert frames >= 3 + 8 + 2 + 1
+    assert encoding["num_prefill_tokens"].sum() == frames * run.model.prompt_tokens_per_frame
+    assert (steps["end_s"] > steps["begin_s"]).all()
+    assert (steps["num_context_tokens"] >= steps["num_requests"]).all()
+    assert steps["num_requests"].max() == 4
+
+
 def run_contract(run: RunConfig, directory: Path, cache: Path, results: Connection) -> None:
     """Start one engine, run every check on it, and send {check: None or its traceback}."""
     log = os.open(directory / "engine.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -133,6 +148,12 @@ def run_contract(run: RunConfig, directory: Path, cache: Path, results: Connecti
                 found[name] = None
             except BaseException:  # noqa: BLE001 - a check's failure is reported by its own test
                 found[name] = traceback.format_exc()
+        if run.engine.record_steps:
+            try:
+                _check_recorded_steps(run, directory)
+                found[RECORDED] = None
+            except BaseException:  # noqa: BLE001 - as above
+                found[RECORDED] = traceback.format_exc()
         return found
 
     drive = clock.run_virtual if run.engine.kind is EngineKind.sim else asyncio.run

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from harness.composition import compose
-from tests.engines.contract import CHECKS, run_contract
+from tests.engines.contract import CHECKS, RECORDED, run_contract
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 ENGINES = {
     "echo": ["engine=echo", "model.frame_budget_s=1"],
-    "vllm": ["engine=vllm", "model.frame_budget_s=1"],
+    "vllm": ["engine=vllm", "model.frame_budget_s=1", "engine.record_steps=true"],
     "vllm-bounded": ["engine=vllm", "model.frame_budget_s=1", "retention=sink_window"],
     # Moshi answers in codes, waits for its own last answer, and keeps its own context.
     "vllm-moshi": ["engine=vllm", "model=moshi", "retention=native"],
-    "sim": ["engine=sim", "model.frame_budget_s=1"],
+    "sim": ["engine=sim", "model.frame_budget_s=1", "engine.record_steps=true"],
     "sim-bounded": ["engine=sim", "model.frame_budget_s=1", "retention=sink_window"],
     "sim-moshi": ["engine=sim", "model=moshi", "retention=native"],
 }
@@ -50,3 +50,9 @@ def findings(
 @pytest.mark.parametrize("check", CHECKS)
 def test_contract(findings: dict[str, str | None], check: str) -> None:
     assert findings[check] is None, findings[check]
+
+
+def test_recorded_steps_are_what_was_asked_for(findings: dict[str, str | None]) -> None:
+    if RECORDED not in findings:
+        pytest.skip("this engine was not asked to record its steps")
+    assert findings[RECORDED] is None, findings[RECORDED]

@@ -12,6 +12,7 @@ from harness.capacity import plateau_occupancy
 from harness.config import RunConfig
 from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
 from harness.engines.simulated import SimulatedEngine
+from harness.telemetry.schemas import STEPS
 from harness.workload.corpus import Clip
 from tests.engines.simulation import CROWD, configured, simulate
 
@@ -201,3 +202,30 @@ def test_a_scheduler_that_raises_is_a_dead_engine(simulated: Simulate) -> None:
     found = diagnose(run, simulated(run, break_it))
     assert found.verdict is Verdict.engine_dead
     assert "vLLM's scheduler died: AssertionError: no such block" in found.cause
+
+
+def test_a_frame_is_encoded_once_although_its_prompt_is_cut(
+    clips: list[Clip], tmp_path: Path
+) -> None:
+    """64 tokens a step: of two frames of 52 tokens that meet, the second is computed in parts."""
+    roomy = ("engine.kv_pool_blocks=600", "workload.duration_s=8", "engine.record_steps=true")
+    run = configured(*CROWD, *roomy, "engine.max_num_batched_tokens=64")
+    simulate(run, clips, tmp_path)
+    steps = STEPS.read(tmp_path)
+    num_frames = run.workload.num_sessions * run.num_frames
+    prompt_tokens = run.model.prompt_tokens_per_frame
+    assert (steps["num_prefill_tokens"] % prompt_tokens > 0).any()
+    assert steps["num_prefill_tokens"].sum() == num_frames * prompt_tokens
+    assert steps["num_frames"].sum() == num_frames
+
+
+def test_repetitions_differ_only_if_the_step_time_has_a_spread(simulated: Simulate) -> None:
+    run = configured(*CROWD, "workload.duration_s=8")
+    again = dataclasses.replace(run, repetition=1)
+    assert_equal(simulated(run), simulated(again))
+    entry = dict(run.hardware.step_times["qwen2_5_omni"], spread=0.3)
+    hardware = dataclasses.replace(run.hardware, step_times={"qwen2_5_omni": entry})
+    run, again = (dataclasses.replace(each, hardware=hardware) for each in (run, again))
+    first, other = simulated(run), simulated(again)
+    assert_equal(first, simulated(run))
+    assert not first.frames["last_token_s"].equals(other.frames["last_token_s"])

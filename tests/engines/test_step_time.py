@@ -86,6 +86,48 @@ def test_a_fit_finds_the_costs_that_made_the_steps(known: dict[str, float]) -> N
     assert fit.costs["frame_s"] == 0.0
 
 
+def _noisy_steps(cost: StepTime, *, spread: float, num_interrupted: int) -> list[MeasuredStep]:
+    """Steps of 1 to 32 requests around a cost; the first ones took ten times as long."""
+    rng = np.random.default_rng(0)
+    steps = []
+    for index in range(400):
+        requests, frames = int(rng.integers(1, 33)), int(rng.integers(0, 2))
+        exact_s = step_time_s(
+            cost, num_requests=requests, num_prefill_tokens=14 * frames, num_frames=frames
+        )
+        factor = 10.0 if index < num_interrupted else float(np.exp(spread * rng.normal()))
+        steps.append(
+            MeasuredStep(
+                seconds=exact_s * factor,
+                num_requests=requests,
+                num_prefill_tokens=14 * frames,
+                num_frames=frames,
+            )
+        )
+    return steps
+
+
+def test_a_robust_fit_finds_the_costs_through_noise_and_interruptions() -> None:
+    known = {"base_s": 2e-3, "request_s": 2e-4, "frame_s": 5e-3}
+    steps = _noisy_steps(_cost(**known), spread=0.2, num_interrupted=40)
+    left_out = ("prefill_token_s", "prefill_step_s")
+    robust = fit_step_time(steps, leave_out=left_out, robust=True)
+    assert {name: robust.costs[name] for name in known} == pytest.approx(known, rel=0.15)
+    assert robust.spread == pytest.approx(0.2, rel=0.25)
+    assert 0.1 < robust.residual(0.5) < robust.residual(0.95) < 1.0
+
+
+def test_costs_that_grow_together_are_named_instead_of_guessed() -> None:
+    steps = _noisy_steps(_cost(base_s=2e-3, frame_s=5e-3), spread=0.1, num_interrupted=0)
+    with pytest.raises(ConfigError, match="cannot tell prefill_step_s and prefill_token_s apart"):
+        fit_step_time(steps)
+    same_load = [MeasuredStep(seconds=1e-3, num_requests=4)] * 10
+    with pytest.raises(ConfigError, match="cannot tell base_s and request_s apart"):
+        fit_step_time(same_load)
+    with pytest.raises(ConfigError, match="leave_out=speed is no cost"):
+        fit_step_time(steps, leave_out=["speed"])
+
+
 def test_a_fit_states_how_far_a_line_is_from_the_published_decode_table() -> None:
     fit = fit_step_time(_decode(QWEN3_DECODE))
     measured = np.array(list(QWEN3_DECODE.values()))

@@ -189,9 +189,10 @@ def test_derived_step_times_are_the_calibrated_ones_by_the_ratio_of_bandwidths(n
     assert calibrated.memory_bytes_per_s is not None
     assert derived.memory_bytes_per_s is not None
     ratio = calibrated.memory_bytes_per_s / derived.memory_bytes_per_s
-    assert derived.step_times.keys() == calibrated.step_times.keys()
-    for model_name, entry in derived.step_times.items():
-        assert entry["evidence"] == "simulated"
+    assert derived.step_times.keys() >= calibrated.step_times.keys()
+    assert all(entry["evidence"] == "simulated" for entry in derived.step_times.values())
+    for model_name in calibrated.step_times:
+        entry = derived.step_times[model_name]
         for key, value in entry.items():
             if key.endswith("_s"):
                 scale = 1.0 if key == "ingest_frame_s" else ratio

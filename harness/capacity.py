@@ -78,10 +78,11 @@ def check_capacity(run: RunConfig) -> None:
             f"engine.max_model_len={run.max_model_len} is below one frame of "
             f"{run.model.kv_tokens_per_frame} tokens: raise it"
         )
-    if workload.num_sessions > engine.max_num_seqs:
+    if run.most_admitted > engine.max_num_seqs:
         raise ConfigError(
             f"workload.num_sessions={workload.num_sessions} is over engine.max_num_seqs="
-            f"{engine.max_num_seqs}, which counts paused sessions: the rest would never get a token"
+            f"{engine.max_num_seqs}, which counts paused sessions: the rest would never get a "
+            "token; raise it, or cap what is let in with admission=..."
         )
     if engine.kv_pool_blocks is not None:
         _check_pool(run, engine.kv_pool_blocks)
@@ -102,7 +103,9 @@ def check_engine_starts(run: RunConfig, pool_blocks: int) -> None:
 def _check_pool(run: RunConfig, pool_blocks: int) -> None:
     workload = run.workload
     check_engine_starts(run, pool_blocks)
-    if run.retention.is_bounded and plateau_occupancy(run, pool_blocks) > 1:
+    # What an open system lets in is its controller's decision, and what the run is to show.
+    is_closed = not workload.arrivals.is_open
+    if is_closed and run.retention.is_bounded and plateau_occupancy(run, pool_blocks) > 1:
         smaller = "choose retention=sink_window" if run.retention.native else "lower the window"
         raise PoolExhausted(
             f"retention.window_tokens={run.retention.window_tokens} with sink_tokens="

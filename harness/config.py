@@ -8,6 +8,7 @@ and what they are called is in `Paths`, which no digest sees.
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -42,10 +43,46 @@ class ScaleName(enum.Enum):
 
 
 class ArrivalKind(enum.Enum):
-    """How the sessions' first frames spread over one frame budget."""
+    """When sessions begin: all within one frame budget (a closed system), or one by one (open)."""
 
     staggered = "staggered"
     synchronised = "synchronised"
+    constant = "constant"
+    poisson = "poisson"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether sessions keep arriving during the run."""
+        return self in (ArrivalKind.constant, ArrivalKind.poisson)
+
+
+class SessionLengthKind(enum.Enum):
+    """How long the calls of an open system last."""
+
+    endless = "endless"
+    exponential = "exponential"
+    data = "data"
+
+
+class AdmissionKind(enum.Enum):
+    """Who decides which calls are let in; one file each in harness/admission/."""
+
+    admit_all = "admit_all"
+    fixed_cap = "fixed_cap"
+    aimd = "aimd"
+    forecast_aware = "forecast_aware"
+
+    @property
+    def uses_latency(self) -> bool:
+        """Whether the controller is to be told of latencies."""
+        return self in (AdmissionKind.aimd, AdmissionKind.forecast_aware)
+
+
+class SignalKind(enum.Enum):
+    """What latency a controller sees: the contract's (release to last token) or the gateway's."""
+
+    contract = "contract"
+    gateway = "gateway"
 
 
 class AnswerKind(enum.Enum):
@@ -118,9 +155,14 @@ class EngineConfig:
 class WorkloadConfig:
     """What is offered, drawn up front from the seed.
 
-    num_sessions: N, concurrent calls.
+    num_sessions: N, concurrent calls; in an open system, calls that are offered.
     duration_s: frames are released for this long.
-    arrivals: phases of the sessions within one frame budget.
+    arrivals: of the sessions' first frames. staggered, synchronised: all within the first frame
+        budget, and they stay; constant, poisson: one by one, at arrival_rate_per_s.
+    arrival_rate_per_s: calls a second; open systems only.
+    session_lengths: endless (until the run ends), exponential with mean_session_s, or drawn with
+        replacement from session_data_s; in whole frames, at least one; open systems only.
+    mean_session_s, session_data_s: seconds.
     answers: distribution of output tokens a frame, with the model's mean.
     answer_spread: of geometric answers: standard deviation of the logarithm of a run's verbosity.
     answer_limit_tokens: longest geometric answer; null: four times the mean.
@@ -130,6 +172,10 @@ class WorkloadConfig:
     num_sessions: int = 8
     duration_s: float = 40.0
     arrivals: ArrivalKind = ArrivalKind.staggered
+    arrival_rate_per_s: float | None = None
+    session_lengths: SessionLengthKind = SessionLengthKind.endless
+    mean_session_s: float | None = None
+    session_data_s: list[float] = field(default_factory=list)
     answers: AnswerKind = AnswerKind.fixed
     answer_spread: float = 0.0
     answer_limit_tokens: int | None = None
@@ -144,6 +190,101 @@ class WorkloadConfig:
             raise ConfigError(f"workload.answer_spread={self.answer_spread} must be 0 or more")
         if not self.corpora:
             raise ConfigError("workload.corpora is empty: name at least one of audio_corpora/")
+        self._check_open_system()
+
+    def _check_open_system(self) -> None:
+        kind, lengths = self.arrivals, self.session_lengths
+        if kind.is_open and not (self.arrival_rate_per_s or 0) > 0:
+            raise ConfigError(
+                f"workload.arrival_rate_per_s={self.arrival_rate_per_s} must be above 0 for "
+                f"workload.arrivals={kind.name}"
+            )
+        if not kind.is_open and self.arrival_rate_per_s is not None:
+            raise ConfigError(
+                f"workload.arrival_rate_per_s={self.arrival_rate_per_s} has no meaning for "
+                f"workload.arrivals={kind.name}: choose constant or poisson, or set it to null"
+            )
+        if not kind.is_open and lengths is not SessionLengthKind.endless:
+            raise ConfigError(
+                f"workload.session_lengths={lengths.name} has no meaning for workload.arrivals="
+                f"{kind.name}, whose calls stay: choose constant or poisson"
+            )
+        if lengths is SessionLengthKind.exponential and not (self.mean_session_s or 0) > 0:
+            raise ConfigError(
+                f"workload.mean_session_s={self.mean_session_s} must be above 0 for "
+                "workload.session_lengths=exponential"
+            )
+        is_from_data = lengths is SessionLengthKind.data
+        if is_from_data and not (self.session_data_s and min(self.session_data_s) > 0):
+            raise ConfigError(
+                "workload.session_data_s must hold lengths in seconds, all above 0, for "
+                "workload.session_lengths=data"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionConfig:
+    """Who is let in.
+
+    kind: the controller. admit_all and fixed_cap look at no latency; forecast_aware is aimd that
+        also refuses a call for which the KV pool would be full within expected_session_s.
+    session_cap: of fixed_cap: sessions that may be in at once.
+    signal: the latency that aimd sees: contract (release to last token; infinite once the deadline
+        has passed) or gateway (the paper's wait for a buffered token, never above 0.8 B).
+    percentile: of the latencies of an interval, 0..1.
+    target_share_of_budget: an interval above this share of B is congested. The paper's 600 ms: 0.3.
+    interval_frames: length of an interval, in frame budgets.
+    increase_sessions: sessions that a clean interval adds to the cap.
+    decrease_factor: what a congested interval multiplies the cap with, 0..1.
+    cuts_from_live: cut from the sessions that are in, if they are fewer than the cap.
+    floor_sessions, ceiling_sessions: bounds of the cap, which starts at the floor; null ceiling:
+        engine.max_num_seqs.
+    expected_session_s: of forecast_aware: how long a call lasts.
+    """
+
+    kind: AdmissionKind = AdmissionKind.admit_all
+    session_cap: int | None = None
+    signal: SignalKind = SignalKind.contract
+    percentile: float = 0.95
+    target_share_of_budget: float = 0.3
+    interval_frames: float = 1.0
+    increase_sessions: float = 16.0
+    decrease_factor: float = 0.8
+    cuts_from_live: bool = False
+    floor_sessions: float = 8.0
+    ceiling_sessions: float | None = None
+    expected_session_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        if self.kind is AdmissionKind.fixed_cap and (self.session_cap or 0) < 1:
+            raise ConfigError(
+                f"admission.session_cap={self.session_cap} must be at least 1 for "
+                "admission.kind=fixed_cap"
+            )
+        for name in ("percentile", "decrease_factor"):
+            if not 0 < getattr(self, name) < 1:
+                raise ConfigError(
+                    f"admission.{name}={getattr(self, name)} must lie between 0 and 1"
+                )
+        for name in (
+            "target_share_of_budget",
+            "interval_frames",
+            "increase_sessions",
+            "expected_session_s",
+        ):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"admission.{name}={getattr(self, name)} must be above 0")
+        if self.floor_sessions < 1:
+            raise ConfigError(
+                f"admission.floor_sessions={self.floor_sessions} must be at least 1: with nobody "
+                "in there is no latency to learn from"
+            )
+        ceiling = self.ceiling_sessions
+        if ceiling is not None and ceiling < self.floor_sessions:
+            raise ConfigError(
+                f"admission.ceiling_sessions={ceiling} must be at least floor_sessions="
+                f"{self.floor_sessions}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +338,7 @@ class RunConfig:
     engine: EngineConfig = field(default_factory=EngineConfig)
     retention: Retention = field(default_factory=Retention)
     workload: WorkloadConfig = field(default_factory=WorkloadConfig)
+    admission: AdmissionConfig = field(default_factory=AdmissionConfig)
     diagnosis: DiagnosisConfig = field(default_factory=DiagnosisConfig)
 
     def __post_init__(self) -> None:
@@ -225,8 +367,12 @@ class RunConfig:
 
     @property
     def num_frames(self) -> int:
-        """Frames that each session releases."""
-        return int(self.workload.duration_s / self.model.frame_budget_s + 1e-9)
+        """Frames that each session releases; in an open system, at most."""
+        num_budgets = self.workload.duration_s / self.model.frame_budget_s
+        if self.workload.arrivals.is_open:
+            # Who arrives first releases one more frame in what is left of the last budget.
+            return math.ceil(num_budgets - 1e-9)
+        return int(num_budgets + 1e-9)
 
     @property
     def final_session_tokens(self) -> int:
@@ -255,6 +401,16 @@ class RunConfig:
             return self.engine.max_model_len
         block = self.engine.block_size_tokens
         return -(-(self.final_session_tokens + 1) // block) * block
+
+    @property
+    def most_admitted(self) -> int:
+        """Sessions that are never exceeded, whatever is offered."""
+        offered, chosen = self.workload.num_sessions, self.admission
+        if chosen.kind is AdmissionKind.admit_all:
+            return offered
+        if chosen.kind is AdmissionKind.fixed_cap:
+            return min(offered, chosen.session_cap or offered)
+        return min(offered, int(chosen.ceiling_sessions or self.engine.max_num_seqs))
 
     @property
     def is_scheduled_async(self) -> bool:
@@ -310,12 +466,44 @@ class Paths:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """The search for the schedulable concurrency N*: most calls that meet their deadlines.
+
+    A try is served if its deadline misses stay within diagnosis.miss_tolerance.
+
+    horizon_s: how long the calls of one try last.
+    repeats: independent searches, with seeds from 0 on; their range is the interval of N*.
+    lowest, highest: numbers of calls between which N* is looked for.
+    resolution: a search ends when the smallest N that failed is within this share of the largest
+        that was served.
+    """
+
+    horizon_s: float = 90.0
+    repeats: int = 3
+    lowest: int = 16
+    highest: int = 512
+    resolution: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.lowest < self.highest:
+            raise ConfigError(
+                f"search.lowest={self.lowest} must be at least 1 and below search.highest="
+                f"{self.highest}"
+            )
+        if not 0 < self.resolution < 1:
+            raise ConfigError(f"search.resolution={self.resolution} must lie between 0 and 1")
+        if self.repeats < 1:
+            raise ConfigError(f"search.repeats={self.repeats} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Invocation(RunConfig):
     """What one command asks for: a run, or a grid of runs, and where their results go.
 
     artifact: name of the tables and the figure; the experiment's by default.
     report: module of harness/experiments/ that tabulates and draws; the experiment's by default.
     bound: W and S that the bounded retentions take unless they are given their own.
+    search: how experiments that look for N* look for it.
     grid: config group or key -> choices to run one after the other.
     num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
         others one by one, since they would slow each other down.
@@ -328,6 +516,7 @@ class Invocation(RunConfig):
     artifact: str
     report: str
     bound: Retention = field(default_factory=Retention)
+    search: SearchConfig = field(default_factory=SearchConfig)
     grid: dict[str, list[str]] = field(default_factory=dict)
     num_parallel_runs: int | None = None
     order_seed: int | None = None

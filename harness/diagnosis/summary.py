@@ -18,8 +18,13 @@ PAPER_RULE_TAIL = 0.25
 
 
 def predicted_saturation_s(run: RunConfig, recording: Recording) -> float | None:
-    """Forecast from the early trace; None if the plateaus fit the pool, or samples are too few."""
+    """Forecast from the early trace; None if the plateaus fit the pool, or samples are too few.
+
+    None in an open system, too: occupancy is a line only while the number of calls stands still.
+    """
     pool = recording.pool
+    if run.workload.arrivals.is_open:
+        return None
     if pool.empty or plateau_occupancy(run, int(pool["total_blocks"].iloc[0])) <= 1.0:
         return None
     fit = fit_occupancy(

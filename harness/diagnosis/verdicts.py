@@ -7,7 +7,7 @@ holds decides; docs/verdicts.md explains each with a picture.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -42,6 +42,8 @@ class Recording:
     pool: pd.DataFrame
     events: pd.DataFrame
     schedule: pd.DataFrame
+    decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    intervals: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def events_of(self, kind: str) -> pd.DataFrame:
         """Events of one kind, in order."""
@@ -76,6 +78,12 @@ def silent_at_the_end(frames: pd.DataFrame) -> list[int]:
     return [int(session) for session in last.loc[last["silent"], "session_id"]]
 
 
+def live_at_the_end(recording: Recording) -> set[int]:
+    """Sessions that were let in and had not hung up when the run ended."""
+    left = recording.events_of("session_left")["session_id"].dropna().astype(int)
+    return {int(session) for session in recording.frames["session_id"].unique()} - set(left)
+
+
 def diagnose(run: RunConfig, recording: Recording) -> Diagnosis:
     """The verdict of a recorded run."""
     frames, pool = recording.frames, recording.pool
@@ -103,7 +111,9 @@ def diagnose(run: RunConfig, recording: Recording) -> Diagnosis:
     tail = pool.iloc[-1]
     last_token_s = float(frames["last_token_s"].max())
     preempted = set(recording.events_of("preempted")["session_id"].dropna().astype(int))
-    if len(silent) == num_sessions and full_s is not None and tail["running"] == 0:
+    live = live_at_the_end(recording)
+    nobody_is_answered = bool(live) and live <= set(silent)
+    if nobody_is_answered and full_s is not None and tail["running"] == 0:
         cause = (
             f"pool full at {full_s:.1f} s; since {last_token_s:.1f} s nothing runs: "
             f"{tail['waiting']:.0f} sessions wait for blocks, {tail['paused']:.0f} hold theirs, "

@@ -17,7 +17,7 @@ import pandas as pd
 from harness.analysis.fidelity import compare_pair, compare_samples, sample_row
 from harness.analysis.runs import pool_over_time, run_summaries
 from harness.analysis.tables import Tables
-from harness.config import ArrivalKind, EngineKind, RunConfig
+from harness.config import ArrivalKind, EngineKind, Invocation, RunConfig
 from harness.core.digests import digest
 from harness.diagnosis.verdicts import Recording, Verdict
 from harness.experiments.runner import FinishedRun
@@ -28,7 +28,9 @@ from harness.models.hardware import HardwareSpec
 SIMULATED_REPETITIONS = 40
 
 
-def follow_up(finished: Sequence[FinishedRun]) -> list[RunConfig]:
+def follow_up(
+    invocations: Sequence[Invocation], finished: Sequence[FinishedRun]
+) -> list[Invocation]:
     """Every compared live run, simulated. Raises: ConfigError if no run gives a step time."""
     fitted = fit_runs(finished)
     hardware = HardwareSpec(
@@ -48,7 +50,9 @@ def follow_up(finished: Sequence[FinishedRun]) -> list[RunConfig]:
                 repetition=repetition,
             )
             wanted[simulated.digest] = simulated
-    return list(wanted.values())
+    done = {run.run.digest for run in finished}
+    command = invocations[0]
+    return [command.with_run(run) for digest, run in wanted.items() if digest not in done]
 
 
 def role_of(run: RunConfig) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from harness.admission.build import build_gate
 from harness.config import EngineKind, RunConfig
 from harness.core import clock
 from harness.engines.base import Engine
@@ -19,7 +20,7 @@ from harness.telemetry.host_memory import ProcessTreeMemory
 from harness.telemetry.recorder import Recorder
 from harness.telemetry.sampler import sample_pool, sampling_interval_s
 from harness.telemetry.schemas import SCHEDULE, STEPS
-from harness.workload.schedule import load_run_streams, silent_streams
+from harness.workload.schedule import departures, load_run_streams, silent_streams
 
 # Between "the engine is warm" and the first release: time to settle, and for the sampler to begin.
 LEAD_S = 0.5
@@ -102,7 +103,15 @@ async def record_replay(
     """Replay into a started engine; the recording is written whatever ends it."""
     budget_s = run.model.frame_budget_s
     recorder = Recorder(schedule, frame_budget_s=budget_s)
-    replayer = Replayer(schedule, streams, engine, recorder, frame_budget_s=budget_s)
+    replayer = Replayer(
+        schedule,
+        streams,
+        engine,
+        recorder,
+        frame_budget_s=budget_s,
+        gate=build_gate(run, engine.pool),
+        departures=departures(run, schedule),
+    )
     start_s = clock.now() + LEAD_S
     interval_s = sampling_interval_s(budget_s)
     memory = ProcessTreeMemory() if run.engine.kind is EngineKind.vllm else None

@@ -3,6 +3,7 @@
     results/runs/<experiment>/<digest>/
         config.yaml provenance.json schedule.parquet    written before the run
         frames.parquet pool.parquet events.parquet      what happened
+        decisions.parquet intervals.parquet             who was let in, and why
         verdict.json DONE                               last
 
 A directory with DONE is never run again. Without it, whatever lies there is from a run that was cut
@@ -72,6 +73,8 @@ def read_recording(directory: Path) -> Recording:
         pool=schemas.POOL.read(directory),
         events=schemas.EVENTS.read(directory),
         schedule=schemas.SCHEDULE.read(directory),
+        decisions=schemas.DECISIONS.read(directory),
+        intervals=schemas.INTERVALS.read(directory),
     )
 
 

@@ -4,7 +4,9 @@ An experiment is a module with `tabulate(runs)` and `draw(tables, stem)`. It may
 
     configured(invocation)    what takes the module's place, if it depends on the command itself
     wanted(invocations)       what to run of the grid
-    follow_up(finished)       configurations that follow from the results of these, run after them
+    follow_up(invocations, finished)
+                              what to run next, knowing what came of the runs so far; asked again
+                              until it wants nothing
     export(tables, results)   further files to write; returns their paths
     show(tables)              the table for the terminal, if a row of the summary is no run
 """
@@ -55,7 +57,8 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     points = module.wanted(invocations) if hasattr(module, "wanted") else invocations
     finished = run_all(points, console) if points else []
     if hasattr(module, "follow_up"):
-        finished += run_all([first.with_run(run) for run in module.follow_up(finished)], console)
+        while more := module.follow_up(invocations, finished):
+            finished += run_all(more, console)
     tables = module.tabulate(finished)
     write_tables(first.paths.results, first.artifact, tables)
     console.print(module.show(tables) if hasattr(module, "show") else verdict_table(tables[""]))

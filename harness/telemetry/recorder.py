@@ -34,6 +34,9 @@ class Recorder:
         self._arrivals: dict[int, list[tuple[float, int]]] = {int(s): [] for s in sessions}
         self._pool: list[tuple[float, PoolState, int | None]] = []
         self._events: list[tuple[float, str, int | None, str]] = []
+        self._decisions: list[tuple[object, ...]] = []
+        self._intervals: list[tuple[object, ...]] = []
+        self._shed: set[int] = set()
         self.num_released = 0
         self.num_tokens = 0
 
@@ -68,6 +71,49 @@ class Recorder:
         """Something happened that a reader of the run must know."""
         self._events.append((instant_s, kind, session_id, detail))
 
+    def decision(
+        self,
+        session_id: int,
+        instant_s: float,
+        *,
+        admitted: bool,
+        reason: str,
+        live_sessions: int,
+        session_cap: float | None,
+        signal_s: float | None,
+        occupancy: float | None,
+        saturation_s: float | None,
+    ) -> None:
+        """A call was let in or shed; a shed one's frames are not offered to the engine."""
+        if not admitted:
+            self._shed.add(session_id)
+        self._decisions.append(
+            (
+                instant_s,
+                session_id,
+                admitted,
+                reason,
+                live_sessions,
+                session_cap,
+                signal_s,
+                occupancy,
+                saturation_s,
+            )
+        )
+
+    def interval(
+        self,
+        end_s: float,
+        *,
+        signal_s: float | None,
+        num_frames: int,
+        live_sessions: int,
+        congested: bool,
+        session_cap: float,
+    ) -> None:
+        """A control interval was judged."""
+        self._intervals.append((end_s, signal_s, num_frames, live_sessions, congested, session_cap))
+
     @property
     def latest_pool(self) -> PoolState | None:
         """The last reading of the scheduler."""
@@ -79,16 +125,20 @@ class Recorder:
             self.event(notice.kind, notice.instant_s, notice.session_id, notice.detail)
 
     def write(self, directory: Path, diagnosis: DiagnosisConfig) -> None:
-        """Write frames, pool and events. Raises: TelemetryError."""
+        """Write frames, pool, events, decisions and control intervals. Raises: TelemetryError."""
         schemas.FRAMES.write(self.frame_table(diagnosis), directory)
         schemas.POOL.write(self.pool_table(), directory)
         schemas.EVENTS.write(self.event_table(), directory)
+        schemas.DECISIONS.write(self.decision_table(), directory)
+        schemas.INTERVALS.write(self.interval_table(), directory)
 
     def frame_table(self, diagnosis: DiagnosisConfig) -> pd.DataFrame:
-        """All sessions' frames, as in schemas.FRAMES."""
+        """The frames of all sessions that were not shed, as in schemas.FRAMES."""
         tables = []
         for session_id, rows in self._schedule.groupby("session_id", sort=True):
             session = int(str(session_id))
+            if session in self._shed:
+                continue
             released = _padded(self._released[session], len(rows)) - self._start_s
             arrivals = self._arrivals[session]
             tables.append(
@@ -132,6 +182,20 @@ class Recorder:
             for t, s, host_bytes in self._pool
         ]
         return pd.DataFrame(rows, columns=names).astype({"host_bytes": "Int64"})
+
+    def decision_table(self) -> pd.DataFrame:
+        """Every arrival, as in schemas.DECISIONS."""
+        return self._noted(schemas.DECISIONS, self._decisions)
+
+    def interval_table(self) -> pd.DataFrame:
+        """Every judged control interval, as in schemas.INTERVALS."""
+        return self._noted(schemas.INTERVALS, self._intervals)
+
+    def _noted(self, schema: schemas.TableSchema, rows: list[tuple[object, ...]]) -> pd.DataFrame:
+        """Rows in the order of a schema's columns, the first of which is an instant."""
+        table = pd.DataFrame(rows, columns=list(schema.columns))
+        table["t_s"] = table["t_s"].astype(float) - self._start_s
+        return table
 
     def event_table(self) -> pd.DataFrame:
         """All events in order, as in schemas.EVENTS."""

@@ -158,10 +158,39 @@ EVENTS = TableSchema(
         "kind": Column(
             _T,
             "-",
-            "session_start | session_end | preempted | rotated | engine_dead | interrupted "
-            "| run_end",
+            "session_start | session_end | session_left | preempted | rotated | engine_dead "
+            "| interrupted | run_end",
         ),
         "session_id": Column(pa.int64(), "1", "session, if the event is about one"),
         "detail": Column(_T, "-", "what a person needs to know"),
+    },
+)
+
+DECISIONS = TableSchema(
+    "decisions",
+    {
+        "t_s": Column(_F, "s", "instant of the arrival"),
+        "session_id": Column(_I, "1", "session that asked to be let in"),
+        "admitted": Column(_B, "-", "let in, or shed"),
+        "reason": Column(_T, "-", "what decided"),
+        "live_sessions": Column(_I, "1", "sessions that were in, without this one"),
+        "session_cap": Column(_F, "1", "sessions that might be in at once"),
+        "signal_s": Column(
+            _F, "s", "latency of the last judged interval; infinite: its percentile missed"
+        ),
+        "occupancy": Column(_F, "0..1", "of the KV pool"),
+        "saturation_s": Column(_F, "s", "forecast of the time until the pool is full, with it in"),
+    },
+)
+
+INTERVALS = TableSchema(
+    "intervals",
+    {
+        "t_s": Column(_F, "s", "end of the control interval"),
+        "signal_s": Column(_F, "s", "percentile of the latencies seen in it"),
+        "num_frames": Column(_I, "frames", "latencies seen in it"),
+        "live_sessions": Column(_I, "1", "sessions that were in"),
+        "congested": Column(_B, "-", "the signal was over the target"),
+        "session_cap": Column(_F, "1", "as it stands afterwards"),
     },
 )

@@ -11,22 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from harness.config import ArrivalKind, RunConfig
+from harness.config import RunConfig
 from harness.core.digests import digest
 from harness.core.seeding import named_rng
 from harness.workload.answers import draw_answers
+from harness.workload.arrivals import session_frames, session_starts
 from harness.workload.corpus import Clip, load_corpus
 from harness.workload.streams import AudioStream, NoAudio, SessionStream, draw_streams
-
-
-def session_starts(kind: ArrivalKind, num_sessions: int, frame_budget_s: float) -> list[float]:
-    """Instant of each session's first frame, within one frame budget.
-
-    staggered spreads them evenly, session i at i B / N; synchronised releases all at 0.
-    """
-    if kind is ArrivalKind.synchronised:
-        return [0.0] * num_sessions
-    return [index * frame_budget_s / num_sessions for index in range(num_sessions)]
 
 
 def draw_run_streams(run: RunConfig, clips: Sequence[Clip]) -> list[AudioStream]:
@@ -57,11 +48,14 @@ def silent_streams(run: RunConfig) -> list[NoAudio]:
 def build_schedule(run: RunConfig, streams: Sequence[SessionStream]) -> pd.DataFrame:
     """One row a frame, as in telemetry's SCHEDULE schema, ordered by release."""
     budget = run.model.frame_budget_s
-    starts = session_starts(run.workload.arrivals, len(streams), budget)
+    starts = session_starts(run)
+    num_frames = session_frames(run, starts)
     answers = draw_answers(run)
     tables = []
     for session_id, (start_s, stream) in enumerate(zip(starts, streams, strict=True)):
-        frames = np.arange(run.num_frames)
+        if not num_frames[session_id]:
+            continue
+        frames = np.arange(num_frames[session_id])
         tables.append(
             pd.DataFrame(
                 {
@@ -70,13 +64,25 @@ def build_schedule(run: RunConfig, streams: Sequence[SessionStream]) -> pd.DataF
                     "release_s": start_s + frames * budget,
                     "clip_id": stream.start.clip_id,
                     "offset_s": stream.start.offset_s,
-                    "output_tokens": answers[session_id],
+                    "output_tokens": answers[session_id, : len(frames)],
                     "prefix_digest": stream.prefix_digest(),
                 }
             )
         )
     table = pd.concat(tables, ignore_index=True)
     return table.sort_values(["release_s", "session_id"], kind="stable", ignore_index=True)
+
+
+def departures(run: RunConfig, schedule: pd.DataFrame) -> list[tuple[float, int]]:
+    """(instant, session) of every call that ends before the run does, in order.
+
+    A call hangs up at the deadline of its last frame. Nobody leaves a closed system.
+    """
+    if not run.workload.arrivals.is_open:
+        return []
+    ends = schedule.groupby("session_id")["release_s"].max() + run.model.frame_budget_s
+    left = ends[ends < run.workload.duration_s - 1e-9].sort_values(kind="stable")
+    return [(float(end_s), int(str(session))) for session, end_s in left.items()]
 
 
 def schedule_digest(schedule: pd.DataFrame) -> str:

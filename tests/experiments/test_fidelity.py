@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.composition import compose
 from harness.config import EngineKind, RunConfig
 from harness.diagnosis.summary import summarise
 from harness.experiments import fidelity
@@ -62,7 +63,8 @@ def test_every_live_run_is_simulated_with_the_fitted_step_time_and_compared(
     monkeypatch.setattr(fidelity, "SIMULATED_REPETITIONS", 5)
     repetitions = [(SYNCHRONISED, f"repetition={repetition}") for repetition in range(4)]
     live = made(CALIBRATION, STAGGERED, *repetitions)
-    wanted = fidelity.follow_up(live)
+    command = [compose(CALLS)]
+    wanted = [point.run_config for point in fidelity.follow_up(command, live)]
     assert len(wanted) == 1 + 5
     told = live[0].run.hardware.step_time("qwen2_5_omni")
     assert told is not None
@@ -74,6 +76,7 @@ def test_every_live_run_is_simulated_with_the_fitted_step_time_and_compared(
             told.frame_s + told.prefill_step_s, rel=0.1
         )
     simulated = [_finished(run, clips, tmp_path / run.digest, as_live=False) for run in wanted]
+    assert fidelity.follow_up(command, [*live, *simulated]) == []
     tables = fidelity.tabulate([*live, *simulated])
     assert tables[""]["role"].value_counts().to_dict() == {
         "simulated": 6,

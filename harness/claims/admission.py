@@ -65,6 +65,8 @@ def let_in_after(control: pd.DataFrame, run: pd.Series, offered: int) -> int:
 def protects_unbounded(tables: Tables) -> Judgement:
     """F5 (ours): a controller that looks at the pool's growth protects unbounded KV, too."""
     runs = tables[""]
+    if "controller" not in runs:
+        return not_measured("no run left a recording")
     chosen = runs[
         (runs["controller"] == "forecast-aware") & (runs["retention_kind"] == "unbounded")
     ]
@@ -87,6 +89,8 @@ def protects_unbounded(tables: Tables) -> Judgement:
 
 def truthful(tables: Tables) -> Judgement:
     """A3: with the bound, the gateway's latency tells load, and warns before the first miss."""
+    if "signals" not in tables:
+        return not_measured("no run left a recording")
     signals = tables["signals"]
     ramp = signals[signals["controller"] == FULL_RAMP]
     rows = {
@@ -164,6 +168,8 @@ def _settles(tables: Tables, signal: str, *, is_papers_scale: bool = True) -> Ju
 
 def _pair(runs: pd.DataFrame, signal: str) -> tuple[pd.Series, pd.Series] | str:
     """The bounded and the unbounded run of plain AIMD on one signal, or why there is none."""
+    if "controller" not in runs:
+        return "no run left a recording"
     chosen = runs[(runs["signal"] == signal) & runs["controller"].str.startswith("AIMD", na=False)]
     spoiled = chosen[chosen["verdict"].isin(_SPOILED)]
     if len(spoiled):

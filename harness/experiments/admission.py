@@ -33,6 +33,8 @@ def tabulate(runs: Sequence[FinishedRun]) -> Tables:
     """One row a run; sessions and cap over time; latency over time; how true each signal is."""
     seen = observed(runs)
     summaries = run_summaries([(run.summary, run.recording()) for run in runs])
+    if not seen:
+        return {"": summaries}
     outcomes = admission_outcomes(seen)
     new = [column for column in outcomes if column not in summaries or column == "run_digest"]
     latency = latency_over_time(seen)

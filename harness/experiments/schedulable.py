@@ -39,7 +39,10 @@ def tabulate(runs: Sequence[FinishedRun]) -> Tables:
     tries = [run for run in runs if is_try(run.run)]
     ramps = [run for run in runs if not is_try(run.run)]
     summaries = run_summaries([(run.summary, run.recording()) for run in runs])
-    outcomes = admission_outcomes(observed(ramps))
+    seen = observed(ramps)
+    if not seen:
+        return {"": summaries}
+    outcomes = admission_outcomes(seen)
     new = [column for column in outcomes if column not in summaries or column == "run_digest"]
     merged = summaries.merge(outcomes[new], on="run_digest", how="left")
     served = {run.summary["run_digest"]: is_served(run) for run in tries}

@@ -1,5 +1,6 @@
 """Rules of C5, C10, N1 and F5 on hand-made tables: each part of a claim can fail the verdict."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from harness.analysis.capacity import capacities
 from harness.claims import admission, capacity, schedulable
-from harness.claims.judgement import ClaimVerdict
+from harness.claims.judgement import ClaimVerdict, Judgement
 
 
 def _ramp(kind: str, **changes: Any) -> dict[str, Any]:
@@ -250,3 +251,20 @@ def test_what_was_let_in_on_the_way_is_read_off_the_ramp() -> None:
     )
     run = pd.Series({"run_digest": "d", "arrival_rate_per_s": 1.0})
     assert [admission.let_in_after(control, run, n) for n in (1, 2, 3, 50)] == [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        admission.on_contract,
+        admission.on_gateway,
+        admission.protects_unbounded,
+        admission.truthful,
+        schedulable.property_of_the_system,
+    ],
+)
+def test_runs_without_a_recording_measure_nothing(
+    rule: Callable[[dict[str, pd.DataFrame]], Judgement],
+) -> None:
+    runs = pd.DataFrame([{"verdict": "never_served", "retention_kind": "unbounded"}])
+    assert rule({"": runs}).verdict is ClaimVerdict.NOT_MEASURED

@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 HAS_CUDA := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup corpora smoke test lint types layers unit figures claims report reproduce-all constraints clean
+.PHONY: help setup corpora probe smoke test lint types layers unit figures claims report reproduce-all constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -36,6 +36,9 @@ endif
 
 corpora: $(READY)  ## fetch, verify and convert the audio (about 60 MB; a second call does nothing)
 	$(BIN)/python scripts/fetch_corpora.py
+
+probe: $(READY)  ## fetch and dequantise the small text model of docs/sinks.md (100 MB; a second call does nothing)
+	$(BIN)/python scripts/fetch_probe.py
 
 smoke: corpora  ## one live cliff, both variants, one figure (about 3 minutes)
 	$(RUN) experiment=cliff
@@ -64,7 +67,7 @@ claims: $(READY)  ## judge every claim from the tables
 report: $(READY)  ## write results/report/index.html from what results/ holds
 	$(RUN) reproduce --stage report
 
-reproduce-all: corpora  ## run every row of conf/artifacts.yaml, draw its figure, judge its claims
+reproduce-all: corpora probe  ## run every row of conf/artifacts.yaml, draw its figure, judge its claims
 	$(RUN) reproduce
 
 constraints: $(READY)  ## write constraints-cpu.txt from what .venv holds

@@ -423,7 +423,9 @@ class RunConfig:
         """Evidence class of every number this run yields; an echo is evidence of nothing."""
         if self.engine.kind is EngineKind.sim:
             return "simulated"
-        return "none" if self.engine.kind is EngineKind.echo else f"live-{self.scale.name}"
+        if self.engine.kind is EngineKind.echo:
+            return "none"
+        return f"live-{self.model.name if self.model.is_probe else self.scale.name}"
 
     @property
     def digest(self) -> str:

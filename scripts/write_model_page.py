@@ -29,12 +29,19 @@ They are simulated only (`engine=sim`), on the geometry of a published text mode
 [beyond_voice.md](beyond_voice.md) is about.
 """
 
+_PROBES = """## Probes
+
+Small text models with real weights, to measure with on any machine; none of the four. `make probe`
+fetches them. What they are for: [sinks.md](sinks.md).
+"""
+
 
 def page() -> str:
     """The whole page, from every entry of the catalog."""
     # Without a size, which fits an entry to one scale.
     models = [compose([f"model={path.stem}", "~size"]).model for path in sorted(_entries())]
-    voices = [model for model in models if model.sample_rate_hz is not None]
+    probes = [model for model in models if model.is_probe]
+    voices = [m for m in models if m.sample_rate_hz is not None and not m.is_probe]
     loops = [model for model in models if model.sample_rate_hz is None]
     rows: list[Row] = [
         ("`model=`", lambda m: f"`{m.name}`"),
@@ -55,7 +62,12 @@ def page() -> str:
     ]
     unheard = ("sample rate", "audio tokens a second")
     of_loops = [(label, cell) for label, cell in rows if label not in unheard]
-    return f"{_HEAD}\n{_table(voices, rows)}\n{_LOOPS}\n{_table(loops, of_loops)}"
+    parts = (
+        (_HEAD, _table(voices, rows)),
+        (_LOOPS, _table(loops, of_loops)),
+        (_PROBES, _table(probes, rows)),
+    )
+    return "\n".join(f"{text}\n{table}" for text, table in parts)
 
 
 def _table(models: list[ModelSpec], rows: list[Row]) -> str:

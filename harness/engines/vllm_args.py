@@ -9,6 +9,7 @@ from typing import Any
 from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.models.front_ends import FrontEnd
+from harness.models.probe import probe_checkpoint
 from harness.models.tiny import ensure_tiny_checkpoint
 from harness.vllm_plugin.config import HOST_KEY, additional_config_for
 
@@ -33,7 +34,7 @@ def prepare_environment() -> None:
 
 
 def check_device(run: RunConfig) -> None:
-    """Refuse real weights on a machine that cannot hold them. Raises: ConfigError."""
+    """Refuse a full-size model on a machine that cannot hold them. Raises: ConfigError."""
     if run.scale is not ScaleName.full:
         return
     import torch
@@ -46,7 +47,12 @@ def check_device(run: RunConfig) -> None:
 
 
 def checkpoint_of(run: RunConfig, cache: Path) -> str:
-    """The weights that a run serves: a tiny checkpoint, made if need be, or the hub's name."""
+    """The weights that a run serves: a tiny checkpoint, made if need be, or the hub's name.
+
+    Raises: ConfigError if they are a probe's and were not fetched.
+    """
+    if run.model.is_probe:
+        return str(probe_checkpoint(run.model, cache))
     if run.scale is ScaleName.tiny:
         return str(ensure_tiny_checkpoint(str(run.model.family), cache))
     return run.model.weights.repo
@@ -89,7 +95,8 @@ def engine_args(
         overrides = front_end.engine_args.get("hf_overrides", {})
         arguments["hf_overrides"] = {**overrides, "sliding_window": own}
     if is_full:
-        arguments["revision"] = run.model.weights.revision
+        if not run.model.is_probe:
+            arguments["revision"] = run.model.weights.revision
         arguments["gpu_memory_utilization"] = engine.gpu_memory_utilization
     if engine.kv_pool_blocks is not None:
         # vLLM keeps one block for itself.

@@ -6,10 +6,41 @@ a frame and audio path, and shrinks its layers: see harness/models/tiny.py.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from harness.core.errors import ConfigError
 from harness.kv.geometry import KVGeometry
+
+
+class ModelKind(enum.Enum):
+    """What an entry is for.
+
+    voice: one of the real-time interaction models that this project is about.
+    probe: a small text model with real weights, whose words mean something on any machine.
+    """
+
+    voice = "voice"
+    probe = "probe"
+
+
+# Not frozen, as the others are: OmegaConf cannot fill in an optional dataclass that is.
+@dataclass(kw_only=True)
+class PackagedFile:
+    """Weights as one file of a package on the package index.
+
+    package, version: the release, by the name that pip knows; filename, sha256: of its archive.
+    member: path of the file in the archive; member_sha256: of that file.
+    texts: manifest of what a probe is made to say, relative to audio_corpora/texts/.
+    """
+
+    package: str
+    version: str
+    filename: str
+    sha256: str
+    member: str
+    member_sha256: str
+    texts: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +49,14 @@ class Weights:
 
     repo, revision: on the hub. licence: of the weights.
     num_parameters: of what the engine loads (the thinker, without a speech decoder).
+    packaged: where a probe's weights come from instead of the hub.
     """
 
     repo: str
     revision: str
     licence: str
     num_parameters: float
+    packaged: PackagedFile | None = None
 
     def size_bytes(self, bytes_per_parameter: int) -> float:
         """Memory that the loaded weights take."""
@@ -35,6 +68,7 @@ class ModelSpec:
     """A real-time interaction model, or a loop on a text model, as far as serving it is concerned.
 
     name: the entry's name, as in `model=name`.
+    kind: one of the models that this project is about, or a probe.
     title: the name a reader knows.
     family: the front end that turns a frame of audio into a prompt; null if not served yet.
     sample_rate_hz: rate the model hears; null for a loop without audio, which is only simulated.
@@ -46,6 +80,7 @@ class ModelSpec:
     """
 
     name: str
+    kind: ModelKind = ModelKind.voice
     title: str
     family: str | None
     sample_rate_hz: int | None
@@ -77,6 +112,16 @@ class ModelSpec:
                 f"model.output_tokens_per_frame={self.output_tokens_per_frame} must be at least 1: "
                 "a frame without an output token can never be seen to be answered"
             )
+        if (self.kind is ModelKind.probe) != (self.weights.packaged is not None):
+            raise ConfigError(
+                f"model.kind={self.kind.name} of model={self.name}: a probe, and nothing else, has "
+                "model.weights.packaged"
+            )
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the entry is there to measure with, not one of the models that are measured."""
+        return self.kind is ModelKind.probe
 
     @property
     def frame_samples(self) -> int:

@@ -158,3 +158,8 @@ def sha256_of(path: Path) -> str | None:
         return None
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_bytes(data: bytes) -> str:
+    """Hex SHA-256 of what a file holds."""
+    return hashlib.sha256(data).hexdigest()

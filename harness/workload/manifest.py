@@ -123,7 +123,7 @@ def load_manifest(path: Path) -> CorpusManifest:
     if root.has("hub_dataset"):
         source = _hub_source(root.section("hub_dataset"))
     else:
-        source = _sdist_source(root.section("sdist"))
+        source = sdist_source(root.section("sdist"))
         clips = tuple(_clip(section) for section in root.sections("clips", inherited=_INHERITED))
         _refuse_repeats(root.where, clips)
     manifest = CorpusManifest(
@@ -145,7 +145,8 @@ def load_manifest(path: Path) -> CorpusManifest:
     return manifest
 
 
-def _sdist_source(section: Section) -> SdistSource:
+def sdist_source(section: Section) -> SdistSource:
+    """Read the pin of an archive. Raises: CorpusError."""
     source = SdistSource(
         package=section.text("package"),
         version=section.text("version"),

@@ -20,6 +20,7 @@ _FAMILIES = {
     "qwen3_omni": "qwen3_omni:Qwen3OmniFrontEnd",
     "minicpm_o": "minicpm_o:MiniCPMOFrontEnd",
     "moshi": "moshi:MoshiFrontEnd",
+    "text": "text:TextFrontEnd",
 }
 
 

@@ -9,6 +9,8 @@ output. vLLM is imported once; an engine then costs two seconds and leaves nothi
     turns            instead of prompts: chunks of token ids of one streaming session
     max_tokens       tokens to generate after each prompt or chunk
     engine           further engine arguments
+    poison           "freed": blocks that no request holds are NaN in every step; "all": all blocks
+                     are, but those that the step itself fills
 
 A failed engine answers {"error": class name, "message": ...}.
 """
@@ -75,6 +77,39 @@ def record_steps(scheduler):
 
     scheduler.schedule = recorded
     return steps
+
+
+def poison_blocks(engine_core, extent):
+    """Before each step: NaN into blocks that nobody may read, zeros into those newly handed out."""
+    scheduler = engine_core.scheduler
+    context = engine_core.vllm_config.compilation_config.static_forward_context
+    caches = [layer.kv_cache for layer in context.values()]
+    num_blocks = scheduler.kv_cache_config.num_blocks
+    known = set()
+    schedule = scheduler.schedule
+
+    def poisoned(*args, **kwargs):
+        output = schedule(*args, **kwargs)
+        tables = scheduler.kv_cache_manager.coordinator.single_type_managers[0].req_to_blocks
+        held = {b.block_id for blocks in tables.values() for b in blocks if not b.is_null}
+        new = held - known
+        known.clear()
+        known.update(held)
+        # Block 0 is vLLM's null block: it stands in every row where a block was freed.
+        bad = set(range(num_blocks)) - (new if extent == "all" else held)
+        for cache in caches:
+            (axis,) = [axis for axis, size in enumerate(cache.shape) if size == num_blocks]
+            for ids, value in ((new, 0.0), (bad, float("nan"))):
+                cache.index_fill_(axis, torch_ids(ids), value)
+        return output
+
+    scheduler.schedule = poisoned
+
+
+def torch_ids(ids):
+    import torch
+
+    return torch.tensor(sorted(ids), dtype=torch.int64)
 
 
 def logprobs_of(token_ids, alternatives):
@@ -165,6 +200,8 @@ def run(job):
     scheduler = llm.llm_engine.engine_core.engine_core.scheduler
     report = inspect_scheduler(scheduler)
     steps = record_steps(scheduler)
+    if "poison" in job:
+        poison_blocks(llm.llm_engine.engine_core.engine_core, job["poison"])
     answers = [converse(llm, job)] if "turns" in job else list(generate(llm, job))
     for answer in answers:
         # vLLM appends a random suffix to the ids that its core sees.

@@ -177,6 +177,19 @@ def test_a_streaming_session_keeps_its_sinks_and_window_over_many_turns(engine_r
     assert max(held for *_, held in answer["steps"]) <= result["report"]["blocks_per_session"]
 
 
+def test_a_freed_block_is_never_read_again_even_if_it_holds_nan(engine_room, qwen2):
+    turns = [tokens(40 + turn, 17) for turn in range(10)]
+    job = {"model": qwen2.directory, "bound": [64, 32], "turns": turns, "max_tokens": 4}
+    clean = engine_room.serve(**job)["answers"][0]
+    poisoned = engine_room.serve(**job, poison="freed")["answers"][0]
+    assert poisoned["steps"][-1][2] < len(poisoned["token_ids"]) // BLOCK_SIZE_TOKENS
+    assert poisoned["token_ids"] == clean["token_ids"]
+    assert poisoned["logprobs"] == clean["logprobs"]
+    # Poison in blocks that are read does show.
+    spoiled = engine_room.serve(**job, poison="all")["answers"][0]
+    assert np.isnan(spoiled["logprobs"]).any() or spoiled["token_ids"] != clean["token_ids"]
+
+
 def test_a_preempted_session_recomputes_its_sinks_and_answers_by_the_same_mask(engine_room, qwen2):
     retention = Retention(window_tokens=64, sink_tokens=4)
     result = engine_room.serve(

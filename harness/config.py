@@ -25,6 +25,19 @@ class EngineKind(enum.Enum):
     vllm = "vllm"
     sim = "sim"
     echo = "echo"
+    reference = "reference"
+
+
+class Regime(enum.Enum):
+    """What is done with the sessions' frames.
+
+    replay: released on time, whatever the engine does; when they are answered is measured.
+    score: a probe's texts, each frame as soon as the one before is answered; how probable the
+        engine holds every token is measured.
+    """
+
+    replay = "replay"
+    score = "score"
 
 
 class OnMaxModelLen(enum.Enum):
@@ -155,7 +168,9 @@ class EngineConfig:
 class WorkloadConfig:
     """What is offered, drawn up front from the seed.
 
-    num_sessions: N, concurrent calls; in an open system, calls that are offered.
+    regime: frames released on time, or a probe's texts scored.
+    num_sessions: N, concurrent calls; in an open system, calls that are offered; regime=score:
+        texts.
     duration_s: frames are released for this long.
     arrivals: of the sessions' first frames. staggered, synchronised: all within the first frame
         budget, and they stay; constant, poisson: one by one, at arrival_rate_per_s.
@@ -169,6 +184,7 @@ class WorkloadConfig:
     corpora: manifests in audio_corpora/ that the streams are cut from.
     """
 
+    regime: Regime = Regime.replay
     num_sessions: int = 8
     duration_s: float = 40.0
     arrivals: ArrivalKind = ArrivalKind.staggered
@@ -425,6 +441,8 @@ class RunConfig:
             return "simulated"
         if self.engine.kind is EngineKind.echo:
             return "none"
+        if self.engine.kind is EngineKind.reference:
+            return f"reference-{self.model.name}"
         return f"live-{self.model.name if self.model.is_probe else self.scale.name}"
 
     @property

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.capacity import plateau_occupancy
 from harness.config import RunConfig
-from harness.diagnosis.verdicts import Diagnosis, Recording, diagnose, pool_full_s
+from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict, diagnose, pool_full_s
 from harness.kv.forecast import fit_occupancy
 from harness.workload.schedule import schedule_digest
 
@@ -73,6 +74,18 @@ def summarise(run: RunConfig, recording: Recording) -> dict[str, Any]:
         "schedule_digest": schedule_digest(recording.schedule),
     }
     return head(run, diagnose(run, recording)) | {k: _json(v) for k, v in values.items()}
+
+
+def scored(run: RunConfig, scores: pd.DataFrame) -> dict[str, Any]:
+    """Contents of verdict.json for a run whose texts were scored: nothing in it has a deadline.
+
+    scores: as in telemetry's SCORES.
+    """
+    expected = run.workload.num_sessions * (run.num_frames * run.model.prompt_tokens_per_frame - 1)
+    cause = f"{len(scores)} of {expected} tokens scored"
+    verdict = Verdict.alive if len(scores) == expected else Verdict.ended_early
+    unmeasured = unserved(run, Diagnosis(verdict=verdict, cause=cause))
+    return unmeasured | {"completeness": len(scores) / expected}
 
 
 def unserved(run: RunConfig, diagnosis: Diagnosis) -> dict[str, Any]:

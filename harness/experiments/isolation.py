@@ -23,10 +23,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from harness.config import EngineKind, RunConfig
+from harness.config import EngineKind, Regime, RunConfig
 from harness.core import clock
 from harness.core.errors import HarnessError
 from harness.experiments.live_run import Progress, Report, replay_run
+from harness.experiments.scoring_run import score_run
 
 LOG_NAME = "engine.log"
 WRITER_LOCK = ".writer.lock"
@@ -176,7 +177,8 @@ async def _until_terminated(run: RunConfig, directory: Path, cache: Path, report
     # Not loop.add_signal_handler: its wake-up pipe is inherited by the forked engine core, and a
     # signal to that process would then cancel this one.
     signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
-    await replay_run(run, directory, cache, report)
+    work = score_run if run.workload.regime is Regime.score else replay_run
+    await work(run, directory, cache, report)
 
 
 def _signal(pid: int | None, number: signal.Signals) -> None:

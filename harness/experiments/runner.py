@@ -20,21 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 from filelock import FileLock, Timeout
 
 from harness.capacity import check_capacity
-from harness.config import EngineKind, Paths, RunConfig
+from harness.config import EngineKind, Paths, Regime, RunConfig
 from harness.core.digests import plain
-from harness.core.errors import TelemetryError
+from harness.core.errors import ConfigError, TelemetryError
 from harness.core.files import write_json, write_text
-from harness.diagnosis.summary import summarise, unserved
+from harness.diagnosis.summary import scored, summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
 from harness.engines.sim_args import check_simulation
 from harness.engines.vllm_args import check_device
 from harness.experiments.isolation import STOP_GRACE_S, WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.live_run import Report
 from harness.models.front_ends import check_is_served
+from harness.models.probe import probe_checkpoint
 from harness.telemetry import schemas
 from harness.telemetry.provenance import provenance
 from harness.workload.schedule import build_schedule, load_run_streams
@@ -44,6 +46,10 @@ VERDICT = "verdict.json"
 _LOCK = ".lock"
 # Such a run says nothing about what was asked: it is shown, and tried again by the next call.
 NO_RESULT = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early, Verdict.invalid)
+_ENGINES = {
+    Regime.replay: (EngineKind.vllm, EngineKind.sim, EngineKind.echo),
+    Regime.score: (EngineKind.vllm, EngineKind.reference),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,11 @@ class FinishedRun:
         """The recorded tables; None if the engine never came up. Raises: TelemetryError if torn."""
         recorded = (self.directory / f"{schemas.FRAMES.name}.parquet").exists()
         return read_recording(self.directory) if recorded else None
+
+    def scores(self) -> pd.DataFrame | None:
+        """Log-probabilities of a scored run; None if it did not go to its end."""
+        recorded = (self.directory / f"{schemas.SCORES.name}.parquet").exists()
+        return schemas.SCORES.read(self.directory) if recorded else None
 
 
 def read_recording(directory: Path) -> Recording:
@@ -90,11 +101,26 @@ def check(run: RunConfig) -> None:
     Raises: ConfigError or PoolExhausted.
     """
     check_capacity(run)
+    _check_regime(run)
     if run.engine.kind is EngineKind.vllm:
         check_is_served(run.model)
         check_device(run)
     if run.engine.kind is EngineKind.sim:
         check_simulation(run)
+
+
+def _check_regime(run: RunConfig) -> None:
+    engine, regime = run.engine.kind, run.workload.regime
+    if regime is Regime.score and not run.model.is_probe:
+        raise ConfigError(
+            f"workload.regime=score tells texts to a probe, and model={run.model.name} is none: "
+            "choose model=smollm2"
+        )
+    if engine not in _ENGINES[regime]:
+        fitting = " or ".join(kind.name for kind in _ENGINES[regime])
+        raise ConfigError(
+            f"engine={engine.name} does not do workload.regime={regime.name}: choose {fitting}"
+        )
 
 
 class Runner:
@@ -123,13 +149,18 @@ class Runner:
         if (directory / DONE).exists() and not self._rerun:
             summary = json.loads((directory / VERDICT).read_text())
             return FinishedRun(run=run, directory=directory, summary=summary, was_cached=True)
-        schedule = build_schedule(run, load_run_streams(run, self._paths.cache / "corpora"))
+        if run.model.is_probe and run.engine.kind in (EngineKind.vllm, EngineKind.reference):
+            probe_checkpoint(run.model, self._paths.cache)
+        schedule = None
+        if run.workload.regime is Regime.replay:
+            schedule = build_schedule(run, load_run_streams(run, self._paths.cache / "corpora"))
         with _exclusively(directory):
             _clear(directory)
             write_text(directory / "config.yaml", yaml.safe_dump(plain(run), sort_keys=False))
             origin = provenance(run, command=sys.argv, evidence=run.evidence)
             write_json(directory / "provenance.json", origin)
-            schemas.SCHEDULE.write(schedule, directory)
+            if schedule is not None:
+                schemas.SCHEDULE.write(schedule, directory)
             try:
                 outcome = self._processes.run(run, directory, self._paths.cache, watch)
             except KeyboardInterrupt:
@@ -142,7 +173,10 @@ class Runner:
 def _conclude(run: RunConfig, directory: Path, outcome: Outcome) -> dict[str, Any]:
     """Judge what is on disk, write the verdict, and DONE if the run is a result."""
     try:
-        summary = summarise(run, read_recording(directory))
+        if run.workload.regime is Regime.score:
+            summary = scored(run, schemas.SCORES.read(directory))
+        else:
+            summary = summarise(run, read_recording(directory))
     except TelemetryError:
         cause = outcome.failure or "the run left no recording"
         summary = unserved(run, Diagnosis(verdict=Verdict.never_served, cause=cause))

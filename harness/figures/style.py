@@ -26,6 +26,8 @@ COLOURS = {
 EVIDENCE = {
     "live-tiny": "live vLLM on CPU, tiny random weights of the true architecture, real speech",
     "live-full": "live vLLM on GPU, real weights, real speech",
+    "live-smollm2": "live vLLM on CPU, real weights of SmolLM2-135M in bf16, real texts",
+    "reference-smollm2": "the same weights in float32 under an explicit mask, transformers",
     "simulated": "vLLM's own scheduler in virtual time, step times from conf/hardware/, no GPU",
     "audited": "the client logs that the authors published, judged by this project",
     "paper": "published by the paper's authors",

@@ -120,6 +120,16 @@ FRAMES = TableSchema(
     },
 )
 
+SCORES = TableSchema(
+    "scores",
+    {
+        "text_id": Column(_T, "-", "passage of the probe's texts"),
+        "position": Column(_I, "tokens", "of the token in its session, from 0"),
+        "token_id": Column(_I, "1", "the token that the text goes on with"),
+        "logprob": Column(_F, "nats", "log-probability that the model gave it"),
+    },
+)
+
 POOL = TableSchema(
     "pool",
     {

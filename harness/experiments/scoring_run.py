@@ -1,0 +1,90 @@
+"""One scored run inside its own process: every session is told a text of the probe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+
+from harness.config import EngineKind, RunConfig
+from harness.engines.scoring import Scorer, VllmScorer
+from harness.experiments.live_run import REPORT_INTERVAL_S, Progress, Report
+from harness.models.probe import probe_checkpoint, read_texts
+from harness.telemetry.schemas import SCORES
+
+
+def build_scorer(run: RunConfig, directory: Path, cache: Path) -> Scorer:
+    """The scorer that a configuration asks for, not started."""
+    if run.engine.kind is EngineKind.reference:
+        from harness.engines.reference import ReferenceScorer
+
+        return ReferenceScorer(run, cache)
+    return VllmScorer(run, observer_dir=directory, cache=cache)
+
+
+async def score_run(run: RunConfig, directory: Path, cache: Path, report: Report) -> None:
+    """Score the run's texts and write the scores, which are all there or not at all.
+
+    Raises: EngineError if the engine does not start or dies; ConfigError; TelemetryError.
+    """
+    report(Progress(phase="starting"))
+    num_tokens = run.num_frames * run.model.prompt_tokens_per_frame
+    texts = read_texts(probe_checkpoint(run.model, cache))
+    told = [(name, ids[:num_tokens]) for name, ids in texts.items()][: run.workload.num_sessions]
+    scorer = build_scorer(run, directory, cache)
+    counted = _Counter()
+    reporting = asyncio.create_task(_report(counted, run, report))
+    try:
+        await scorer.start()
+        tables = await asyncio.gather(
+            *(
+                _score(scorer, session_id, name, ids, counted)
+                for session_id, (name, ids) in enumerate(told)
+            )
+        )
+        SCORES.write(pd.concat(tables, ignore_index=True), directory)
+    finally:
+        reporting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reporting
+        await scorer.stop()
+
+
+class _Counter:
+    """Tokens scored so far."""
+
+    num_tokens = 0
+
+
+async def _score(
+    scorer: Scorer, session_id: int, name: str, token_ids: list[int], counted: _Counter
+) -> pd.DataFrame:
+    logprobs: list[float] = []
+    async for part in scorer.score(session_id, token_ids):
+        logprobs += part.tolist()
+        counted.num_tokens += len(part)
+    # The first token is given: nothing predicts it.
+    return pd.DataFrame(
+        {
+            "text_id": name,
+            "position": range(1, len(token_ids)),
+            "token_id": token_ids[1:],
+            "logprob": logprobs,
+        }
+    )
+
+
+async def _report(counted: _Counter, run: RunConfig, report: Report) -> None:
+    per_frame = run.model.prompt_tokens_per_frame
+    while True:
+        await asyncio.sleep(REPORT_INTERVAL_S)
+        phase = "scoring" if counted.num_tokens else "starting"
+        report(
+            Progress(
+                phase=phase,
+                num_released=counted.num_tokens // per_frame,
+                num_tokens=counted.num_tokens,
+            )
+        )

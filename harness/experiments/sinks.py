@@ -1,0 +1,37 @@
+"""What forgetting costs in language quality, and why the sinks are load-bearing.
+
+Question: how much worse does a real model predict a text once its window has slid past the start,
+without sinks and with them?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from harness.analysis.language_quality import late_quality, perplexity_by_age, told_texts
+from harness.analysis.runs import run_summaries
+from harness.experiments.runner import FinishedRun
+from harness.figures import sinks as figure
+
+
+def tabulate(runs: Sequence[FinishedRun]) -> dict[str, pd.DataFrame]:
+    """The artifact's tables: one row a run; perplexity by age; quality late in a session."""
+    summaries = run_summaries([(run.summary, None) for run in runs])
+    scored = [(run.summary, scores) for run in runs if (scores := run.scores()) is not None]
+    if not scored:
+        return {"": summaries}
+    block = runs[0].run.engine.block_size_tokens
+    tokens = told_texts(scored, block)
+    return {
+        "": summaries,
+        "by_age": perplexity_by_age(tokens),
+        "late": late_quality(tokens, block),
+    }
+
+
+def draw(tables: dict[str, pd.DataFrame], stem: Path) -> list[Path]:
+    """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`."""
+    return figure.draw(tables["by_age"], tables["late"], stem)

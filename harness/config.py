@@ -34,10 +34,14 @@ class Regime(enum.Enum):
     replay: released on time, whatever the engine does; when they are answered is measured.
     score: a probe's texts, each frame as soon as the one before is answered; how probable the
         engine holds every token is measured.
+    free_running: a probe is asked questions, one a frame, and never stops speaking by itself.
+    turns: the same, and the model ends its turns.
     """
 
     replay = "replay"
     score = "score"
+    free_running = "free_running"
+    turns = "turns"
 
 
 class OnMaxModelLen(enum.Enum):

@@ -52,7 +52,7 @@ def perplexity_by_age(tokens: pd.DataFrame) -> pd.DataFrame:
     One row a variant and bin: evidence, window_tokens, kept_sink_tokens (null: unbounded), age (the
     bin's middle), perplexity, low, high.
     """
-    unbounded = tokens[tokens["window_tokens"].isna()]
+    unbounded = _unbounded(tokens)
     rows: list[dict[str, Any]] = []
     for (evidence, window, sinks), kept in _variants(tokens):
         same = unbounded[unbounded["position"] <= kept["position"].max()]
@@ -85,7 +85,7 @@ def late_quality(tokens: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame:
     interval over texts. drift_nats: loss in the later half of the late tokens minus that in the
     earlier half, with its interval; 0 if quality does not depend on age.
     """
-    unbounded = tokens[tokens["window_tokens"].isna()]
+    unbounded = _unbounded(tokens)
     rows = []
     for (evidence, window, sinks), kept in _variants(tokens):
         late = kept[kept["position"] >= window + block_size_tokens]
@@ -124,6 +124,14 @@ def late_quality(tokens: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def attention_by_layer(attended: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Attention on the first tokens, mean over texts; columns layer, first_tokens, mass."""
+    if not attended:
+        return pd.DataFrame({"layer": [], "first_tokens": [], "mass": []})
+    table = pd.concat(attended, ignore_index=True)
+    return table.groupby(["layer", "first_tokens"])["mass"].mean().reset_index()
+
+
 def interval(per_text: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Bootstrap interval at 95 % of a mean over texts; it is the mean itself for one text."""
     if len(per_text) < 2:
@@ -136,6 +144,13 @@ def interval(per_text: npt.NDArray[np.float64]) -> tuple[float, float]:
         rng=np.random.default_rng(0),
     ).confidence_interval
     return float(found.low), float(found.high)
+
+
+def _unbounded(tokens: pd.DataFrame) -> pd.DataFrame:
+    """Of the live engine; the reference's is told only for a look at its attention."""
+    is_unbounded = tokens["window_tokens"].isna()
+    is_reference = tokens["evidence"].str.startswith("reference")
+    return tokens[is_unbounded & ~is_reference]
 
 
 def _variants(tokens: pd.DataFrame) -> Any:

@@ -88,6 +88,18 @@ def scored(run: RunConfig, scores: pd.DataFrame) -> dict[str, Any]:
     return unmeasured | {"completeness": len(scores) / expected}
 
 
+def answered(run: RunConfig, answers: pd.DataFrame) -> dict[str, Any]:
+    """Contents of verdict.json for a run of conversations: turns wait, so none has a deadline.
+
+    answers: as in telemetry's ANSWERS.
+    """
+    expected = run.workload.num_sessions * run.num_frames
+    cause = f"{len(answers)} of {expected} turns were answered with words, right or wrong"
+    verdict = Verdict.alive if len(answers) == expected else Verdict.ended_early
+    unmeasured = unserved(run, Diagnosis(verdict=verdict, cause=cause))
+    return unmeasured | {"completeness": len(answers) / expected}
+
+
 def unserved(run: RunConfig, diagnosis: Diagnosis) -> dict[str, Any]:
     """Contents of verdict.json for a run that never released a frame: all measurements null."""
     measured = (

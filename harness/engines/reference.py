@@ -87,6 +87,34 @@ class ReferenceScorer:
         logprobs: Logprobs = torch.cat(found)[:, 0].double().numpy()
         return logprobs
 
+    async def attention_mass(
+        self, token_ids: Sequence[int], first: Sequence[int]
+    ) -> npt.NDArray[np.float64]:
+        """Share of attention on the first tokens of a text under the full mask, (layer, first).
+
+        Mean over heads and over the queries of the text's second half.
+        Example: first=(1, 4) -> for each layer, the share on token 0, and on tokens 0 to 3.
+        """
+        if self._model is None:
+            raise EngineError("the reference is not loaded: start() was not called")
+        return await asyncio.to_thread(self._attend, list(token_ids), first)
+
+    def _attend(self, token_ids: list[int], first: Sequence[int]) -> npt.NDArray[np.float64]:
+        import torch
+
+        self._model.set_attn_implementation("eager")
+        try:
+            with torch.no_grad():
+                layers = self._model.model(
+                    torch.tensor([token_ids]), output_attentions=True
+                ).attentions
+        finally:
+            self._model.set_attn_implementation("sdpa")
+        half = len(token_ids) // 2
+        per_layer = [layer[0, :, half:].mean((0, 1)).cumsum(0) for layer in layers]
+        shares = [[float(mass[count - 1]) for count in first] for mass in per_layer]
+        return np.asarray(shares, dtype=np.float64)
+
     async def stop(self) -> None:
         """Nothing outlives the process."""
         self._model = None

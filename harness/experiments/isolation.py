@@ -26,6 +26,7 @@ from filelock import FileLock
 from harness.config import EngineKind, Regime, RunConfig
 from harness.core import clock
 from harness.core.errors import HarnessError
+from harness.experiments.conversing_run import converse_run
 from harness.experiments.live_run import Progress, Report, replay_run
 from harness.experiments.scoring_run import score_run
 
@@ -40,6 +41,14 @@ QUIET_TIMEOUT_S = 30.0
 _PRELOADS = {
     EngineKind.vllm: "harness.experiments.vllm_preload",
     EngineKind.sim: "harness.experiments.sim_preload",
+}
+
+
+_WORK = {
+    Regime.replay: replay_run,
+    Regime.score: score_run,
+    Regime.free_running: converse_run,
+    Regime.turns: converse_run,
 }
 
 
@@ -177,8 +186,7 @@ async def _until_terminated(run: RunConfig, directory: Path, cache: Path, report
     # Not loop.add_signal_handler: its wake-up pipe is inherited by the forked engine core, and a
     # signal to that process would then cancel this one.
     signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
-    work = score_run if run.workload.regime is Regime.score else replay_run
-    await work(run, directory, cache, report)
+    await _WORK[run.workload.regime](run, directory, cache, report)
 
 
 def _signal(pid: int | None, number: signal.Signals) -> None:

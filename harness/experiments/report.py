@@ -61,7 +61,8 @@ def _count_verdicts(table: Table, summaries: pd.DataFrame) -> None:
         ["model", "variant", "num_sessions"], sort=False
     ):
         counts = ", ".join(f"{n} {name}" for name, n in group["verdict"].value_counts().items())
-        misses = f"{group['deadline_miss_share'].median():.1%}"
+        median = group["deadline_miss_share"].median()
+        misses = _MISSING if pd.isna(median) else f"{median:.1%}"
         table.add_row(str(model), str(kept), str(size), str(len(group)), counts, misses)
 
 

@@ -29,7 +29,7 @@ from harness.config import EngineKind, Paths, Regime, RunConfig
 from harness.core.digests import plain
 from harness.core.errors import ConfigError, TelemetryError
 from harness.core.files import write_json, write_text
-from harness.diagnosis.summary import scored, summarise, unserved
+from harness.diagnosis.summary import answered, scored, summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
 from harness.engines.sim_args import check_simulation
 from harness.engines.vllm_args import check_device
@@ -49,6 +49,8 @@ NO_RESULT = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early, Ver
 _ENGINES = {
     Regime.replay: (EngineKind.vllm, EngineKind.sim, EngineKind.echo),
     Regime.score: (EngineKind.vllm, EngineKind.reference),
+    Regime.free_running: (EngineKind.vllm,),
+    Regime.turns: (EngineKind.vllm,),
 }
 
 
@@ -70,6 +72,22 @@ class FinishedRun:
         """The recorded tables; None if the engine never came up. Raises: TelemetryError if torn."""
         recorded = (self.directory / f"{schemas.FRAMES.name}.parquet").exists()
         return read_recording(self.directory) if recorded else None
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether there is anything to draw of this run."""
+        names = (schemas.FRAMES.name, schemas.SCORES.name, schemas.ANSWERS.name)
+        return any((self.directory / f"{name}.parquet").exists() for name in names)
+
+    def answers(self) -> pd.DataFrame | None:
+        """What was said in a run of conversations; None if it did not go to its end."""
+        recorded = (self.directory / f"{schemas.ANSWERS.name}.parquet").exists()
+        return schemas.ANSWERS.read(self.directory) if recorded else None
+
+    def attention(self) -> pd.DataFrame | None:
+        """Where attention went in an unbounded run of the reference; None for any other."""
+        recorded = (self.directory / f"{schemas.ATTENTION.name}.parquet").exists()
+        return schemas.ATTENTION.read(self.directory) if recorded else None
 
     def scores(self) -> pd.DataFrame | None:
         """Log-probabilities of a scored run; None if it did not go to its end."""
@@ -111,9 +129,9 @@ def check(run: RunConfig) -> None:
 
 def _check_regime(run: RunConfig) -> None:
     engine, regime = run.engine.kind, run.workload.regime
-    if regime is Regime.score and not run.model.is_probe:
+    if regime is not Regime.replay and not run.model.is_probe:
         raise ConfigError(
-            f"workload.regime=score tells texts to a probe, and model={run.model.name} is none: "
+            f"workload.regime={regime.name} speaks to a probe, and model={run.model.name} is none: "
             "choose model=smollm2"
         )
     if engine not in _ENGINES[regime]:
@@ -173,8 +191,11 @@ class Runner:
 def _conclude(run: RunConfig, directory: Path, outcome: Outcome) -> dict[str, Any]:
     """Judge what is on disk, write the verdict, and DONE if the run is a result."""
     try:
-        if run.workload.regime is Regime.score:
+        regime = run.workload.regime
+        if regime is Regime.score:
             summary = scored(run, schemas.SCORES.read(directory))
+        elif regime is not Regime.replay:
+            summary = answered(run, schemas.ANSWERS.read(directory))
         else:
             summary = summarise(run, read_recording(directory))
     except TelemetryError:

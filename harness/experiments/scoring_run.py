@@ -6,20 +6,24 @@ import asyncio
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from harness.config import EngineKind, RunConfig
+from harness.engines.reference import ReferenceScorer
 from harness.engines.scoring import Scorer, VllmScorer
 from harness.experiments.live_run import REPORT_INTERVAL_S, Progress, Report
 from harness.models.probe import probe_checkpoint, read_texts
-from harness.telemetry.schemas import SCORES
+from harness.telemetry.schemas import ATTENTION, SCORES
+
+# Where attention goes, without any bound: on how many first tokens, of a text of this length.
+_FIRST_TOKENS = (1, 4, 16, 32)
+_ATTENDED_TOKENS = 256
 
 
 def build_scorer(run: RunConfig, directory: Path, cache: Path) -> Scorer:
     """The scorer that a configuration asks for, not started."""
     if run.engine.kind is EngineKind.reference:
-        from harness.engines.reference import ReferenceScorer
-
         return ReferenceScorer(run, cache)
     return VllmScorer(run, observer_dir=directory, cache=cache)
 
@@ -44,6 +48,9 @@ async def score_run(run: RunConfig, directory: Path, cache: Path, report: Report
                 for session_id, (name, ids) in enumerate(told)
             )
         )
+        if isinstance(scorer, ReferenceScorer) and not run.retention.is_bounded:
+            attended = [await _attend(scorer, name, ids) for name, ids in told]
+            ATTENTION.write(pd.concat(attended, ignore_index=True), directory)
         SCORES.write(pd.concat(tables, ignore_index=True), directory)
     finally:
         reporting.cancel()
@@ -72,6 +79,19 @@ async def _score(
             "position": range(1, len(token_ids)),
             "token_id": token_ids[1:],
             "logprob": logprobs,
+        }
+    )
+
+
+async def _attend(scorer: ReferenceScorer, name: str, token_ids: list[int]) -> pd.DataFrame:
+    mass = await scorer.attention_mass(token_ids[:_ATTENDED_TOKENS], _FIRST_TOKENS)
+    layers, firsts = np.indices(mass.shape)
+    return pd.DataFrame(
+        {
+            "text_id": name,
+            "layer": layers.ravel(),
+            "first_tokens": np.asarray(_FIRST_TOKENS)[firsts.ravel()],
+            "mass": mass.ravel(),
         }
     )
 

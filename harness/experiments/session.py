@@ -62,9 +62,7 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     tables = module.tabulate(finished)
     write_tables(first.paths.results, first.artifact, tables)
     console.print(module.show(tables) if hasattr(module, "show") else verdict_table(tables[""]))
-    if not points or any(
-        run.recording() is not None or run.scores() is not None for run in finished
-    ):
+    if not points or any(run.has_recorded for run in finished):
         for path in module.draw(tables, first.paths.results / "figures" / first.artifact):
             console.print(f"figure: {path}", soft_wrap=True)
     if hasattr(module, "export"):

@@ -11,27 +11,34 @@ from pathlib import Path
 
 import pandas as pd
 
-from harness.analysis.language_quality import late_quality, perplexity_by_age, told_texts
+from harness.analysis.language_quality import (
+    attention_by_layer,
+    late_quality,
+    perplexity_by_age,
+    told_texts,
+)
 from harness.analysis.runs import run_summaries
 from harness.experiments.runner import FinishedRun
 from harness.figures import sinks as figure
 
 
 def tabulate(runs: Sequence[FinishedRun]) -> dict[str, pd.DataFrame]:
-    """The artifact's tables: one row a run; perplexity by age; quality late in a session."""
+    """The artifact's tables: one row a run; perplexity by age; late quality; attention."""
     summaries = run_summaries([(run.summary, None) for run in runs])
     scored = [(run.summary, scores) for run in runs if (scores := run.scores()) is not None]
     if not scored:
         return {"": summaries}
     block = runs[0].run.engine.block_size_tokens
     tokens = told_texts(scored, block)
+    attended = [table for run in runs if (table := run.attention()) is not None]
     return {
         "": summaries,
         "by_age": perplexity_by_age(tokens),
         "late": late_quality(tokens, block),
+        "attention": attention_by_layer(attended),
     }
 
 
 def draw(tables: dict[str, pd.DataFrame], stem: Path) -> list[Path]:
     """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`."""
-    return figure.draw(tables["by_age"], tables["late"], stem)
+    return figure.draw(tables["by_age"], tables["late"], tables["attention"], stem)

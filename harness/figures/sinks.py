@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from harness.figures.style import COLOURS, add_caption, save, use_house_style
 
@@ -27,21 +27,26 @@ _CAPTION = (
     "Perplexity of told texts, mean over texts; bands and bars: 95 % bootstrap over texts. Age is "
     "a token's position over W: from the dotted line on, the window no longer holds the start. "
     "Bottom: perplexity over unbounded's on the same tokens, once past that line. Live vLLM pins "
-    "whole blocks of 32; squares pin exactly S tokens."
+    "whole blocks of 32; squares pin exactly S tokens. Right: where attention goes under the full "
+    "mask, 256 tokens of each text, mean over heads and the later half of the queries."
 )
 
 
-def draw(by_age: pd.DataFrame, late: pd.DataFrame, stem: Path) -> list[Path]:
+def draw(
+    by_age: pd.DataFrame, late: pd.DataFrame, attention: pd.DataFrame, stem: Path
+) -> list[Path]:
     """Draw from the tables of harness/experiments/sinks.py; returns the files."""
     use_house_style()
     live = by_age[by_age["evidence"] == _LIVE]
     windows = sorted(live.loc[live["kept"] != "all", "window_tokens"].unique())
     columns = max(2, len(windows))
     figure = plt.figure(figsize=(3.1 * columns, 5.6))
-    grid = figure.add_gridspec(2, 2 * columns, height_ratios=(1.15, 1))
+    # Twelfths, so that any number of windows from two to four stands above three panels.
+    grid = figure.add_gridspec(2, 12, height_ratios=(1.15, 1))
+    width = 12 // columns
     first: Axes | None = None
     for column, window in enumerate(windows):
-        axis = figure.add_subplot(grid[0, 2 * column : 2 * column + 2], sharey=first)
+        axis = figure.add_subplot(grid[0, width * column : width * (column + 1)], sharey=first)
         _by_age(axis, live[live["window_tokens"] == window])
         axis.set_title(f"W = {window:.0f}", fontweight="bold")
         if first is None:
@@ -52,8 +57,9 @@ def draw(by_age: pd.DataFrame, late: pd.DataFrame, stem: Path) -> list[Path]:
     assert first is not None
     handles, labels = _handles(figure)
     figure.legend(handles, labels, loc="upper center", ncol=4, bbox_to_anchor=(0.5, 1.04))
-    _by_window(figure.add_subplot(grid[1, :columns]), late)
-    _by_sinks(figure.add_subplot(grid[1, columns:]), late)
+    _by_window(figure.add_subplot(grid[1, :4]), late)
+    _by_sinks(figure.add_subplot(grid[1, 4:8]), late)
+    _attention(figure.add_subplot(grid[1, 8:]), attention)
     figure.tight_layout()
     add_caption(figure, _CAPTION, [*live["evidence"], *late["evidence"]])
     paths = save(figure, stem)
@@ -69,8 +75,9 @@ def _by_age(axis: Axes, rows: pd.DataFrame) -> None:
     axis.axvline(1, color=COLOURS["tick"], ls=":", lw=1)
     axis.set_yscale("log")
     axis.yaxis.set_major_formatter(ScalarFormatter())
-    axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_yticks([10, 20, 40, 80, 160])
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set_yticks([10, 20, 40, 80, 160, 320])
+    axis.set_ylim(8, 400)
     axis.set_xlabel("age (units of W)")
 
 
@@ -93,7 +100,7 @@ def _by_window(axis: Axes, late: pd.DataFrame) -> None:
         _bars(axis, places, rows, colour, "o", label)
     axis.set_xticks(range(len(windows)), [f"{window:.0f}" for window in windows])
     axis.set_xlabel("window W (tokens)")
-    axis.set_ylabel("late perplexity over unbounded's")
+    axis.set_ylabel("late perplexity\nover unbounded's")
     axis.axhline(1, color="#333333", lw=1)
 
 
@@ -111,6 +118,17 @@ def _by_sinks(axis: Axes, late: pd.DataFrame) -> None:
     axis.set_xticks(range(len(sinks)), [f"{value:.0f}" for value in sinks])
     axis.set_xlabel(f"sinks kept (tokens), W = {window:.0f}")
     axis.axhline(1, color="#333333", lw=1)
+    axis.legend(fontsize=8)
+
+
+def _attention(axis: Axes, attention: pd.DataFrame) -> None:
+    shown = ((1, "token 0", "#9c6644"), (32, "first 32 tokens", COLOURS["answer"]))
+    for first, label, colour in shown:
+        rows = attention[attention["first_tokens"] == first]
+        axis.plot(rows["layer"], rows["mass"], color=colour, lw=1.6, label=label)
+    axis.set_ylim(0, 1)
+    axis.set_xlabel("layer")
+    axis.set_ylabel("share of attention")
     axis.legend(fontsize=8)
 
 

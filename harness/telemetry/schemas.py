@@ -130,6 +130,30 @@ SCORES = TableSchema(
     },
 )
 
+ANSWERS = TableSchema(
+    "answers",
+    {
+        "session_id": Column(_I, "1", "session"),
+        "turn": Column(_I, "1", "index of the turn in its session"),
+        "question_id": Column(_T, "-", "what was asked (harness/workload/questions.py)"),
+        "position": Column(_I, "tokens", "tokens of the session before the answer"),
+        "token_ids": Column(pa.list_(_I), "1", "the answer"),
+        "text": Column(_T, "-", "the answer in words"),
+        "entropy_nats": Column(_F, "nats", "of the next token, mean over the answer; lower bound"),
+        "ended": Column(_B, "-", "the model ended its turn itself"),
+    },
+)
+
+ATTENTION = TableSchema(
+    "attention",
+    {
+        "text_id": Column(_T, "-", "passage of the probe's texts"),
+        "layer": Column(_I, "1", "layer of the model, from 0"),
+        "first_tokens": Column(_I, "tokens", "first tokens of the text that are looked at"),
+        "mass": Column(_F, "0..1", "attention they get; mean over heads and late queries"),
+    },
+)
+
 POOL = TableSchema(
     "pool",
     {

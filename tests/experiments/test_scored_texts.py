@@ -12,8 +12,8 @@ from harness.composition import expand
 from harness.config import Invocation
 from harness.core.errors import ConfigError
 from harness.engines.reference import ReferenceScorer, frame_mask
+from harness.experiments.grid import run_all
 from harness.experiments.runner import check
-from harness.experiments.session import run_all
 from harness.kv.retention import Retention, is_visible
 from harness.models.probe import probe_directory
 
@@ -112,6 +112,25 @@ def test_the_references_mask_is_the_engines_where_sinks_are_whole_blocks(
             assert mask[query, key] == is_visible(key, query, query // 4 * 4, retention, 2)
 
 
+def test_attention_on_the_first_tokens_grows_to_all_of_it(
+    tmp_path: Path, tiny_probe: dict[str, list[int]]
+) -> None:
+    async def attended() -> np.ndarray:
+        scorer = ReferenceScorer(points(tmp_path)[0].run_config, tmp_path)
+        await scorer.start()
+        before = [part async for part in scorer.score(0, tiny_probe["a"][:64])]
+        mass = await scorer.attention_mass(tiny_probe["a"][:64], (1, 8, 64))
+        after = [part async for part in scorer.score(0, tiny_probe["a"][:64])]
+        assert np.array_equal(before[0], after[0])
+        return mass
+
+    mass = asyncio.run(attended())
+    assert mass.shape == (2, 3)
+    assert np.allclose(mass[:, 2], 1.0, atol=1e-5)
+    assert (mass[:, 0] < mass[:, 1]).all()
+    assert (mass[:, 1] < mass[:, 2]).all()
+
+
 def test_the_references_sinks_are_exactly_s_tokens() -> None:
     mask = frame_mask(8, 2, Retention(window_tokens=4, sink_tokens=1), 2)
     assert mask[7].nonzero()[0].tolist() == [0, 2, 3, 4, 5, 6, 7]
@@ -120,7 +139,7 @@ def test_the_references_sinks_are_exactly_s_tokens() -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["model=moshi"], r"tells texts to a probe, and model=moshi is none"),
+        (["model=moshi"], r"speaks to a probe, and model=moshi is none"),
         (["engine=sim"], r"engine=sim does not do workload\.regime=score: choose vllm or ref"),
         (["workload.regime=replay", "engine=reference"], r"engine=reference does not do .*replay"),
     ],
@@ -144,8 +163,8 @@ def test_listed_points_are_run_as_they_stand_and_the_user_may_fix_a_key() -> Non
     kept = {
         (p.engine.kind.name, p.retention.window_tokens, p.retention.sink_tokens) for p in listed
     }
-    assert len(kept) == len(listed) == 15
+    assert len(kept) == len(listed) == 16
     fixed = expand(["experiment=sinks", "workload.duration_s=24"])
     assert {p.workload.duration_s for p in fixed} == {24}
     live = {p.run_config.digest for p in expand(["experiment=sinks", "engine=vllm"])}
-    assert len(live) == 13
+    assert len(live) == 14

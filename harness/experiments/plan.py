@@ -6,7 +6,7 @@ from rich.table import Table
 
 from harness.analysis.runs import retention_label
 from harness.capacity import check_capacity, planned_pool_blocks, session_plateau_blocks
-from harness.config import RunConfig
+from harness.config import RunConfig, ScaleName
 from harness.core.errors import HarnessError
 from harness.workload import growth
 
@@ -22,9 +22,7 @@ def plan(run: RunConfig) -> Table:
     table.add_column("")
     table.add_column("plan")
     rows = {
-        "weights": f"{model.weights.repo} at {model.weights.revision} ({model.weights.licence})"
-        if run.scale.name == "full"
-        else "tiny random checkpoint, made here",
+        "weights": _weights(run),
         "calls": f"{workload.num_sessions} for {workload.duration_s:g} s, "
         f"a frame every {model.frame_budget_s:g} s",
         "growth": f"{growth.frame_kv_tokens(run):.4g} tokens a frame, "
@@ -73,3 +71,13 @@ def _checks(run: RunConfig) -> str:
     except HarnessError as error:
         return f"refused: {error}"
     return "passed"
+
+
+def _weights(run: RunConfig) -> str:
+    weights = run.model.weights
+    if weights.packaged is not None:
+        source = f"{weights.packaged.package} {weights.packaged.version}"
+        return f"{weights.repo} out of the package {source} ({weights.licence})"
+    if run.scale is ScaleName.full:
+        return f"{weights.repo} at {weights.revision} ({weights.licence})"
+    return "tiny random checkpoint, made here"

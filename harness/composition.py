@@ -158,7 +158,7 @@ def _suggestion(text: str) -> str:
         return ""
     known = _keys(schema_node(Invocation))
     near = difflib.get_close_matches(quoted[1], known, n=1)
-    return f": did you mean {near[0]}?" if near else ": see harness/config.py for every key"
+    return f": did you mean {near[0]}?" if near else ": see harness/config/ for every key"
 
 
 def _keys(node: DictConfig, prefix: str = "") -> list[str]:

@@ -50,7 +50,7 @@ def test_the_guides_entry_composes_and_is_planned(fifth: Path) -> None:
 def test_the_guides_entry_is_served(fifth: Path) -> None:
     done = _harness(fifth, *SMALL)
     assert done.returncode == 0, done.stderr
-    assert "my_omni unbounded: alive" in done.stdout
+    assert "my_omni unbounded, N = 2, seed 0: alive" in done.stdout
 
 
 def test_an_unknown_family_is_named(fifth: Path) -> None:

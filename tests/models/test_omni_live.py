@@ -124,7 +124,7 @@ def test_a_frame_reaches_the_engine_without_padding(calls: Calls) -> None:
     assert calls.free.feature_length == [frame] * NUM_FRAMES
 
 
-@pytest.mark.parametrize("model", ["qwen2_5_omni", "moshi"])
+@pytest.mark.parametrize("model", ["qwen2_5_omni", "qwen3_omni"])
 def test_a_call_says_the_same_whether_its_host_work_is_bounded_or_not(
     model: str, tmp_path: Path
 ) -> None:

@@ -188,6 +188,9 @@ def _reproduce(
                 artifact.draw(results)
         except HarnessError as error:
             failed[artifact.id] = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug of ours in one row; the others go on
+            console.print_exception()
+            failed[artifact.id] = f"{type(error).__name__}: {error}"
     if stage in (None, "claims"):
         judge_claims(results, console)
     if stage in (None, "report"):

@@ -38,6 +38,7 @@ NUM_TRACES = 1000
 COVERAGE = 0.95
 # Fewer frames than this hold too few blocks to resample.
 MIN_FRAMES = 4
+LONGEST_TRACE = 20_000
 COLUMNS = (
     "run_digest",
     "until_occupancy",
@@ -105,7 +106,8 @@ def forecast_errors(
 ) -> Floats | None:
     """Observed minus forecast instant, seconds, on NUM_TRACES rebuilt traces.
 
-    t_s, occupancy: (num_samples,), what the forecast has seen. None if that is under MIN_FRAMES.
+    t_s, occupancy: (num_samples,), what the forecast has seen. None if that is under MIN_FRAMES, or
+    if it grew so little that a full pool lies beyond LONGEST_TRACE samples.
     """
     step_s = float(np.median(np.diff(t_s)))
     num_frames = (t_s[-1] - t_s[0]) / frame_budget_s
@@ -115,7 +117,10 @@ def forecast_errors(
     block = max(1, round(math.ceil(num_frames ** (1 / 3)) * frame_budget_s / step_s))
     num_seen = len(growth)
     # Half as far again as the mean growth needs.
-    length = math.ceil(1.5 * (1 - occupancy[0]) / max(growth.mean(), 1e-12))
+    needed = 1.5 * (1 - occupancy[0])
+    if growth.mean() * LONGEST_TRACE < needed:
+        return None
+    length = math.ceil(needed / growth.mean())
     starts = rng.integers(0, len(growth) - block + 1, (NUM_TRACES, -(-length // block)))
     drawn = growth[starts[..., None] + np.arange(block)].reshape(NUM_TRACES, -1)
     traces = occupancy[0] + np.cumsum(drawn, axis=1)

@@ -87,3 +87,11 @@ def test_too_few_frames_give_a_forecast_without_an_interval() -> None:
     assert found is not None
     assert found.low_s is None
     assert _forecast(t_s, np.zeros_like(t_s)) is None
+
+
+def test_a_pool_that_hardly_fills_is_forecast_without_an_interval() -> None:
+    t_s = np.arange(0, 60, STEP_S)
+    found = _forecast(t_s, 0.1 + 1e-9 * t_s)
+    assert found is not None
+    assert found.saturation_s > 1e8
+    assert found.low_s is None

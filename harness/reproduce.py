@@ -109,7 +109,20 @@ class Artifact:
             absent = not_measured(str(error))
             return [self._entry(row, catalogue, absent, NO_EVIDENCE) for row in self.claims]
         evidence = "+".join(dict.fromkeys(tables[""]["evidence"]))
-        return [self._entry(row, catalogue, row.judge(tables), evidence) for row in self.claims]
+        return [
+            self._entry(row, catalogue, self._judgement(row, tables), evidence)
+            for row in self.claims
+        ]
+
+    def _judgement(self, row: ClaimRow, tables: Tables) -> Judgement:
+        """What the rule says; NOT MEASURED if the tables are of a version without what it reads."""
+        try:
+            return row.judge(tables)
+        except KeyError as error:
+            return not_measured(
+                f"the tables of {self.id} lack {error}, so they are of another version: run "
+                f"`python -m harness reproduce --only {self.id}` again"
+            )
 
     def _entry(
         self, row: ClaimRow, catalogue: Sequence[Claim], judgement: Judgement, evidence: str

@@ -44,11 +44,14 @@ def bounds(tables: Tables) -> Judgement:
     pool = tables["pool"]
     of_native = pool[pool["run_digest"] == native["run_digest"]]
     tail = of_native[of_native["t_s"] >= 0.8 * native["duration_s"]]["occupancy"]
+    # Medians, since a block is freed an instant before the next one is taken.
+    half = len(tail) // 2
+    grown = tail.iloc[half:].median() - tail.iloc[:half].median()
     return from_parts(
         {
             "without a bound the calls collapse": _collapsed(runs["unbounded"]),
             "with the model's own context they live": _alive(native),
-            "on a plateau": bool(tail.max() - tail.min() <= PLATEAU_GROWTH),
+            "on a plateau": bool(abs(grown) <= PLATEAU_GROWTH),
             "which is above that of the window with sinks, where they live too": bool(
                 _alive(bounded) and native["peak_occupancy"] > bounded["peak_occupancy"]
             ),

@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from harness.analysis.tables import write_tables
 from harness.claims.catalogue import Claim, claim_of, load_claims
 from harness.claims.ledger import complete, headline, write_ledger
 from harness.composition import CONFIG_DIR
 from harness.core.errors import ConfigError
+from harness.reproduce import load_artifacts
 
 CLAIMS = [Claim(id=name, source="paper", where="Fig 1", says=f"{name} says so") for name in "ABC"]
 
@@ -104,3 +107,12 @@ def test_a_bad_list_is_refused(tmp_path: Path, rows: str, words: str) -> None:
 def test_a_claim_that_is_not_in_the_list_is_named() -> None:
     with pytest.raises(ConfigError, match=r"claim id=Z is not in claims\.yaml: choose A, B, C"):
         claim_of(CLAIMS, "Z")
+
+
+def test_tables_of_another_version_measure_nothing_and_say_so(tmp_path: Path) -> None:
+    old = pd.DataFrame({"evidence": ["live-tiny"], "retention_kind": ["unbounded"]})
+    write_tables(tmp_path, "cliff", {"": old})
+    (cliff,) = [artifact for artifact in load_artifacts() if artifact.id == "cliff"]
+    for entry in cliff.judged(tmp_path, load_claims(CONFIG_DIR / "claims.yaml")):
+        assert entry["verdict"] == "NOT MEASURED"
+        assert "reproduce --only cliff" in entry["why"]

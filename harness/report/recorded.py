@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.runs import variant
-from harness.core.errors import TelemetryError
+from harness.core.errors import HarnessWarning, TelemetryError
 from harness.diagnosis.verdicts import Verdict
 from harness.telemetry import schemas
 
@@ -83,10 +84,14 @@ class RecordedRun:
 def recorded_runs(results: Path) -> list[RecordedRun]:
     """Every run directory with a verdict, by experiment, model, variant, N and seed.
 
+    Runs whose tables are of another version are left out, with a warning.
     Raises: TelemetryError naming a file that cannot be read.
     """
-    runs = []
+    runs, num_outdated = [], 0
     for path in sorted(results.glob("runs/*/*/verdict.json")):
+        if schemas.FRAMES.is_outdated(path.parent):
+            num_outdated += 1
+            continue
         runs.append(
             RecordedRun(
                 directory=path.parent,
@@ -94,6 +99,14 @@ def recorded_runs(results: Path) -> list[RecordedRun]:
                 origin=_read(path.with_name("provenance.json")),
                 is_finished=path.with_name("DONE").exists(),
             )
+        )
+
+    if num_outdated:
+        warnings.warn(
+            f"{num_outdated} runs in {results / 'runs'} are of another version and left out: "
+            "remove them, or run their experiments again",
+            HarnessWarning,
+            stacklevel=2,
         )
 
     def place(run: RecordedRun) -> tuple[str, str, str, int, int]:

@@ -59,6 +59,14 @@ class TableSchema:
             pq.write_table(table.replace_schema_metadata(self.arrow.metadata), partial)
         return path
 
+    def is_outdated(self, directory: Path) -> bool:
+        """Tell whether the table is there, whole, and of another version."""
+        try:
+            metadata = pq.read_schema(directory / f"{self.name}.parquet").metadata or {}
+        except (OSError, pa.ArrowException):
+            return False
+        return bool(metadata.get(_VERSION_KEY) != self.arrow.metadata[_VERSION_KEY])
+
     def read(self, directory: Path) -> pd.DataFrame:
         """Read the table. Raises: TelemetryError if it is missing, torn or of another version."""
         path = directory / f"{self.name}.parquet"

@@ -11,12 +11,13 @@ import pytest
 from harness.claims.catalogue import load_claims
 from harness.claims.ledger import complete, write_ledger
 from harness.composition import CONFIG_DIR
-from harness.core.errors import TelemetryError
+from harness.core.errors import HarnessWarning, TelemetryError
 from harness.report.listening import listen, listening_pair
 from harness.report.page import write_report
 from harness.report.recorded import recorded_runs
 from harness.reproduce import load_artifacts
 from harness.reproduce import main as reproduce
+from harness.telemetry import schemas
 
 CLAIMS = load_claims(CONFIG_DIR / "claims.yaml")
 ARTIFACTS = [artifact.reported() for artifact in load_artifacts()]
@@ -183,3 +184,12 @@ def test_a_torn_verdict_is_named(results: Path) -> None:
     path.write_text('{"verdict": "al')
     with pytest.raises(TelemetryError, match=r"verdict\.json cannot be read"):
         recorded_runs(results)
+
+
+def test_runs_of_another_version_are_left_out_and_counted(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = recorded_runs(results)
+    monkeypatch.setattr(schemas, "SCHEMA_VERSION", schemas.SCHEMA_VERSION + 1)
+    with pytest.warns(HarnessWarning, match=f"{len(shown)} runs in .* are of another version"):
+        assert recorded_runs(results) == []

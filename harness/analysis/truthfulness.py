@@ -31,7 +31,9 @@ def signal_quality(latency: pd.DataFrame) -> pd.DataFrame:
         for name, column in SIGNALS.items():
             over = table[table[column].fillna(math.inf) > table["target_s"]]
             first_over_s = float(over["t_s"].iloc[0]) if len(over) else None
-            has_both = first_miss_s is not None and first_over_s is not None
+            warning_s = None
+            if first_miss_s is not None and first_over_s is not None:
+                warning_s = first_miss_s - first_over_s
             rows.append(
                 {
                     **dict(zip(KEYS, keys, strict=True)),
@@ -40,7 +42,7 @@ def signal_quality(latency: pd.DataFrame) -> pd.DataFrame:
                     "num_budgets": len(ramp),
                     "first_over_target_s": first_over_s,
                     "first_miss_s": first_miss_s,
-                    "warning_s": first_miss_s - first_over_s if has_both else None,  # type: ignore[operator]
+                    "warning_s": warning_s,
                 }
             )
     return pd.DataFrame(rows)

@@ -9,7 +9,7 @@ frame and never computed.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +81,10 @@ class VllmScorer(VllmEngine):
             raise EngineError(f"vLLM's engine core died: {error}") from error
 
 
-def _within(frame: Sequence[int], logprobs: object, name: str) -> list[float]:
+def _within(frame: Sequence[int], logprobs: Sequence[Any] | None, name: str) -> list[float]:
     """Of a frame's own tokens after its first; the rest of the list is of earlier frames."""
     wanted = len(frame) - 1
-    entries = list(logprobs or [])[-wanted:] if wanted else []  # type: ignore[call-overload]
+    entries = list(logprobs or [])[-wanted:] if wanted else []
     if len(entries) < wanted or any(
         token not in entry for token, entry in zip(frame[1:], entries, strict=True)
     ):

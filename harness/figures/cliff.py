@@ -21,7 +21,7 @@ from harness.figures.panels import (
     shade_silence,
     side_legend,
 )
-from harness.figures.style import COLOURS, add_caption, save, use_house_style
+from harness.figures.style import COLOURS, add_caption, save, title_by_offer, use_house_style
 
 _CAPTION = (
     "Top: release to last token of every frame; crosses are frames never answered, the grey "
@@ -56,10 +56,7 @@ def draw(runs: pd.DataFrame, frames: pd.DataFrame, pool: pd.DataFrame, stem: Pat
     twins[-1].set_ylabel("requests")
     side_legend(axes[0, -1], axes[0])
     side_legend(axes[1, -1], [*axes[1], *twins])
-    first = shown.iloc[0]
-    figure.suptitle(
-        f"{first['model']}, N = {first['num_sessions']}, B = {first['frame_budget_s']:g} s", y=0.99
-    )
+    title_by_offer(figure, shown.iloc[0])
     figure.tight_layout()
     add_caption(figure, _CAPTION, shown["evidence"])
     paths = save(figure, stem)

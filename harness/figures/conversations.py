@@ -5,7 +5,9 @@ Paper: Table 2, Fig 8 (free-running); 5.4 (turns).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib import pyplot as plt
@@ -51,13 +53,13 @@ def draw(shares: pd.DataFrame, stem: Path) -> list[Path]:
     return paths
 
 
-def _colour(row: dict) -> str:  # type: ignore[type-arg]
+def _colour(row: dict[Hashable, Any]) -> str:
     if not row["is_bounded"]:
         return "#333333"
     return COLOURS["answer"] if row["sink_tokens"] else COLOURS["dead"]
 
 
-def _name(row: dict) -> str:  # type: ignore[type-arg]
+def _name(row: dict[Hashable, Any]) -> str:
     if not row["is_bounded"]:
         return f"unbounded (beside W={row['window_tokens']:.0f})"
     return f"W={row['window_tokens']:.0f}, S={row['sink_tokens']:.0f}"

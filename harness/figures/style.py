@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
+import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
@@ -47,6 +48,13 @@ def add_caption(figure: Figure, text: str, evidence: Iterable[str]) -> None:
     classes = "; ".join(f"{name}: {EVIDENCE.get(name, name)}" for name in dict.fromkeys(evidence))
     wrapped = textwrap.fill(f"{text} Evidence: {classes}.", width=130)
     figure.text(0.01, -0.01, wrapped, ha="left", va="top", fontsize=8, color="#444444")
+
+
+def title_by_offer(figure: Figure, run: pd.Series) -> None:
+    """Say above the figure what was offered: model, number of calls, frame budget."""
+    figure.suptitle(
+        f"{run['model']}, N = {run['num_sessions']}, B = {run['frame_budget_s']:g} s", y=0.99
+    )
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from harness.figures.panels import side_legend
-from harness.figures.style import COLOURS, add_caption, save, use_house_style
+from harness.figures.style import COLOURS, add_caption, save, title_by_offer, use_house_style
 
 _CAPTION = (
     "Top: KV pool occupancy; dotted: the pool is full. Bottom: requests that the scheduler runs, "
@@ -55,10 +55,7 @@ def draw(runs: pd.DataFrame, pool: pd.DataFrame, stem: Path) -> list[Path]:
     axes[0, 0].set_ylabel("KV pool occupancy")
     axes[1, 0].set_ylabel("requests")
     side_legend(axes[1, -1], axes[1], x=1.02)
-    first = shown.iloc[0]
-    figure.suptitle(
-        f"{first['model']}, N = {first['num_sessions']}, B = {first['frame_budget_s']:g} s", y=0.99
-    )
+    title_by_offer(figure, shown.iloc[0])
     figure.tight_layout()
     add_caption(figure, _CAPTION, shown["evidence"])
     paths = save(figure, stem)

@@ -8,14 +8,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python -m harness
 READY := $(VENV)/.ready
+# scale=full in the environment: the artifacts that have a version on real weights, on a GPU.
+SCALE := $(if $(scale),--scale $(scale))
 HAS_CUDA := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup corpora probe smoke test lint types layers unit figures claims report reproduce-all constraints clean
+.PHONY: help setup corpora probe smoke test lint types layers unit figures claims report reproduce-all compare reference constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## make .venv with everything pinned (vLLM for CUDA if there is a GPU, else for CPU)
 
@@ -68,7 +70,16 @@ report: $(READY)  ## write results/report/index.html from what results/ holds
 	$(RUN) reproduce --stage report
 
 reproduce-all: corpora probe  ## run every row of conf/artifacts.yaml, draw its figure, judge its claims
-	$(RUN) reproduce
+	$(RUN) reproduce $(SCALE)
+
+fig-%: corpora probe  ## one artifact by its id: fig-cliff, fig-sinks, ... (python -m harness reproduce --list)
+	$(RUN) reproduce $(SCALE) --only $*
+
+compare: $(READY)  ## what results/ holds beside the kept results/reference/, metric by metric
+	$(RUN) compare
+
+reference: $(READY)  ## keep what results/ holds as results/reference/
+	$(RUN) reproduce --stage reference
 
 constraints: $(READY)  ## write constraints-cpu.txt from what .venv holds
 	{ head -1 constraints-cpu.txt; $(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > $@.new

@@ -1,5 +1,5 @@
-"""`python -m harness`: one experiment; or `reproduce` every artifact, `audit` the published logs,
-`predict` what to expect.
+"""`python -m harness`: one experiment; or `reproduce` every artifact, `compare` with what is kept,
+`audit` the published logs, `predict` what to expect.
 """
 
 import sys
@@ -8,9 +8,13 @@ import sys
 def main() -> int:
     """Dispatch to the subcommand, or to Hydra; returns the exit code."""
     if sys.argv[1:2] == ["reproduce"]:
-        from harness import reproduce
+        from harness.reproduce import command as reproduction
 
-        return reproduce.main(sys.argv[2:])
+        return reproduction.main(sys.argv[2:])
+    if sys.argv[1:2] == ["compare"]:
+        from harness.reproduce import compare
+
+        return compare.main(sys.argv[2:])
     if sys.argv[1:2] == ["audit"]:
         from harness.audit import command
 

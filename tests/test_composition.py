@@ -2,13 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims.catalogue import load_claims
 from harness.composition import CONFIG_DIR, compose, expand
 from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 from harness.models.front_ends import check_is_served
-from harness.reproduce import load_artifacts
 from harness.workload.answers import draw_answers
 
 LOOPS = ["agent_scratchpad", "retrieval_cache", "video_assistant"]
@@ -158,27 +156,3 @@ def _keys(run: RunConfig, prefix: str = "") -> str:
         else:
             lines.append(f"{prefix}{name}\n")
     return "".join(lines)
-
-
-def test_every_row_of_the_registry_names_an_experiment_and_claims_that_exist() -> None:
-    known = {claim.id for claim in load_claims(CONFIG_DIR / "claims.yaml")}
-    for artifact in load_artifacts():
-        assert {row.id for row in artifact.claims} <= known
-        assert artifact.claims
-        if artifact.experiment is not None:
-            assert artifact.experiment in EXPERIMENTS
-            expand([f"experiment={artifact.experiment}", *artifact.overrides])
-
-
-def test_a_misspelt_field_of_the_registry_is_named(tmp_path: Path) -> None:
-    bad = tmp_path / "artifacts.yaml"
-    bad.write_text("- {id: x, titel: y}\n")
-    with pytest.raises(ConfigError, match=r"artifacts\.yaml, row x: .*titel"):
-        load_artifacts(bad)
-
-
-def test_a_verdict_cannot_be_typed_into_the_registry(tmp_path: Path) -> None:
-    bad = tmp_path / "artifacts.yaml"
-    bad.write_text("- {id: x, claims: [{id: C1, rule: a.b, verdict: REPRODUCED}]}\n")
-    with pytest.raises(ConfigError, match=r"artifacts\.yaml, row x: .*verdict"):
-        load_artifacts(bad)

@@ -1,4 +1,4 @@
-"""The tables that figures and claims read: results/tables/<artifact>[_<part>].parquet."""
+"""The tables that figures and claims read: results/tables/<artifact>[.<part>].parquet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tables = dict[str, pd.DataFrame]
 
 def table_path(results: Path, artifact: str, part: str) -> Path:
     """Where one table of an artifact lies; the part named "" is its summary."""
-    return results / "tables" / (f"{artifact}_{part}.parquet" if part else f"{artifact}.parquet")
+    return results / "tables" / (f"{artifact}.{part}.parquet" if part else f"{artifact}.parquet")
 
 
 def write_tables(results: Path, artifact: str, tables: Tables) -> None:
@@ -26,12 +26,14 @@ def write_tables(results: Path, artifact: str, tables: Tables) -> None:
 
 def read_tables(results: Path, artifact: str) -> Tables:
     """Read an artifact's tables by part. Raises: TelemetryError if there is none."""
-    folder = results / "tables"
     summary = table_path(results, artifact, "")
     if not summary.exists():
         raise TelemetryError(
             f"{summary} is missing: run `make reproduce-all`, or the experiment, first"
         )
-    parts = {path.stem.removeprefix(f"{artifact}_"): path for path in folder.glob(f"{artifact}_*")}
+    parts = {
+        path.stem.removeprefix(f"{artifact}."): path
+        for path in summary.parent.glob(f"{artifact}.*.parquet")
+    }
     tables = {part: pd.read_parquet(path) for part, path in parts.items()}
     return {"": pd.read_parquet(summary), **tables}

@@ -33,7 +33,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically. Raises: TelemetryError."""
+    """Write a text file atomically; one that holds this text already is left alone.
+
+    Raises: TelemetryError.
+    """
+    if path.is_file() and path.read_bytes() == text.encode():
+        return
     with replacing(path) as partial:
         partial.write_text(text)
 

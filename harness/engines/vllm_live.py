@@ -179,7 +179,7 @@ class VllmEngine:
         """Shut the engine core down."""
         if self._llm is not None:
             llm, self._llm = self._llm, None
-            await asyncio.get_running_loop().run_in_executor(None, llm.shutdown)
+            await asyncio.get_running_loop().run_in_executor(None, llm.shutdown, 0.0)
 
 
 def _why_not_started(error: BaseException, report_path: Path) -> str:

@@ -38,10 +38,10 @@ def tabulate(runs: Sequence[FinishedRun]) -> Tables:
 
 
 def draw(tables: Tables, stem: Path) -> list[Path]:
-    """Draw `<stem>` (every run as a strip) and `<stem>_odds` (what decides), as PDF and PNG."""
+    """Draw `<stem>` (every run as a strip) and `<stem>.odds` (what decides), as PDF and PNG."""
     paths = strips.draw(tables[""], tables["shares"], stem)
     if "odds" in tables:
-        paths += wall_odds.draw(tables, stem.with_name(f"{stem.name}_odds"))
+        paths += wall_odds.draw(tables, stem.with_name(f"{stem.name}.odds"))
     return paths
 
 

@@ -21,6 +21,6 @@ def tabulate(runs: Sequence[FinishedRun]) -> Tables:
 
 
 def draw(tables: Tables, stem: Path) -> list[Path]:
-    """Draw `<stem>` (every run as a strip) and `<stem>_why` (what decides), as PDF and PNG."""
+    """Draw `<stem>` (every run as a strip) and `<stem>.why` (what decides), as PDF and PNG."""
     paths = strips.draw(tables[""], tables["shares"], stem)
-    return paths + wall_live.draw(tables[""], stem.with_name(f"{stem.name}_why"))
+    return paths + wall_live.draw(tables[""], stem.with_name(f"{stem.name}.why"))

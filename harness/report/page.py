@@ -16,6 +16,7 @@ from harness.analysis.tables import read_tables
 from harness.claims.ledger import headline, tally
 from harness.core.errors import CorpusError, TelemetryError
 from harness.core.files import write_text
+from harness.figures.files import figure_files
 from harness.report.listening import Listening, listen, listening_pair
 from harness.report.recorded import RecordedRun, recorded_runs
 from harness.report.strips import STATES, data_uri, silence_sentence, strip
@@ -85,18 +86,18 @@ def _artifact(
     results: Path, artifact: ReportedArtifact, runs: Sequence[RecordedRun]
 ) -> dict[str, Any]:
     """One figure with its caption and origin; `why_not` says what is missing."""
-    figure = results / "figures" / f"{artifact.id}.png"
+    figures = figure_files(results, artifact.id)
     try:
         tables = read_tables(results, artifact.id)
     except TelemetryError as error:
-        return {"of": artifact, "image": None, "why_not": str(error), "statements": []}
+        return {"of": artifact, "images": [], "why_not": str(error), "statements": []}
     summary = tables[""]
     own = set(summary["run_digest"]) if "run_digest" in summary else set()
     made = [run for run in runs if run.digest in own]
     return {
         "of": artifact,
-        "image": data_uri(figure.read_bytes(), "image/png") if figure.exists() else None,
-        "why_not": None if figure.exists() else f"{figure} is missing",
+        "images": [data_uri(figure.read_bytes(), "image/png") for figure in figures],
+        "why_not": None if figures else f"{results}/figures/{artifact.id}.png is missing",
         "evidence": ", ".join(dict.fromkeys(summary["evidence"])),
         "num_runs": len(summary),
         "statements": tables["reading"].to_dict(orient="records") if "reading" in tables else [],

@@ -12,7 +12,7 @@ from harness.claims.catalogue import Claim, claim_of, load_claims
 from harness.claims.ledger import complete, headline, write_ledger
 from harness.composition import CONFIG_DIR
 from harness.core.errors import ConfigError
-from harness.reproduce import load_artifacts
+from harness.reproduce.registry import load_artifacts
 
 CLAIMS = [Claim(id=name, source="paper", where="Fig 1", says=f"{name} says so") for name in "ABC"]
 

@@ -15,8 +15,8 @@ from harness.core.errors import HarnessWarning, TelemetryError
 from harness.report.listening import listen, listening_pair
 from harness.report.page import write_report
 from harness.report.recorded import recorded_runs
-from harness.reproduce import load_artifacts
-from harness.reproduce import main as reproduce
+from harness.reproduce.command import main as reproduce
+from harness.reproduce.registry import load_artifacts
 from harness.telemetry import schemas
 
 CLAIMS = load_claims(CONFIG_DIR / "claims.yaml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
@@ -18,10 +19,18 @@ def table_path(results: Path, artifact: str, part: str) -> Path:
 
 
 def write_tables(results: Path, artifact: str, tables: Tables) -> None:
-    """Write an artifact's tables, each atomically. Raises: TelemetryError."""
-    for part, table in tables.items():
-        with replacing(table_path(results, artifact, part)) as partial:
+    """Write an artifact's tables, all of them or none.
+
+    While they are put in place the summary is missing, so that tables of two calls are never read
+    as one. Raises: TelemetryError.
+    """
+    summary = table_path(results, artifact, "")
+    with ExitStack() as finishing:
+        # Finished in reverse, so that the summary is put in place last.
+        for part, table in sorted(tables.items()):
+            partial = finishing.enter_context(replacing(table_path(results, artifact, part)))
             table.to_parquet(partial, index=False)
+        summary.unlink(missing_ok=True)
 
 
 def read_tables(results: Path, artifact: str) -> Tables:

@@ -79,6 +79,11 @@ class RunProcesses:
         """Have every `run` in progress end as if by Ctrl-C, and every later one not begin."""
         self._is_stopping.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._is_stopping.is_set()
+
     def run(self, run: RunConfig, directory: Path, cache: Path, watch: Report) -> Outcome:
         """Run in a fresh process until it ends, fails, hangs, Ctrl-C or `stop`.
 
@@ -113,7 +118,7 @@ class RunProcesses:
         started = heard = time.monotonic()
         phase = "starting"
         while True:
-            if self._is_stopping.is_set():
+            if self.is_stopping:
                 raise KeyboardInterrupt
             message: Progress | Outcome | None = None
             if reader.poll(POLL_S):

@@ -7,7 +7,8 @@
         verdict.json DONE                               last
 
 A directory with DONE is never run again. Without it, whatever lies there is from a run that was cut
-short, failed or proved invalid: its verdict.json says so, and the next call starts it anew.
+short, failed or proved invalid: its verdict.json says so, and the next call starts it anew. Of
+several processes that want the same run, on one machine or many, one does it and the others wait.
 """
 
 from __future__ import annotations
@@ -33,8 +34,14 @@ from harness.diagnosis.summary import answered, scored, summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
 from harness.engines.sim_args import check_simulation
 from harness.engines.vllm_args import check_device
-from harness.experiments.isolation import STOP_GRACE_S, WRITER_LOCK, Outcome, RunProcesses
-from harness.experiments.live_run import Report
+from harness.experiments.isolation import (
+    POLL_S,
+    STOP_GRACE_S,
+    WRITER_LOCK,
+    Outcome,
+    RunProcesses,
+)
+from harness.experiments.live_run import Progress, Report
 from harness.models.front_ends import check_is_served
 from harness.models.probe import probe_checkpoint
 from harness.telemetry import schemas
@@ -160,19 +167,19 @@ class Runner:
         """Run it, or read what an equal configuration left.
 
         Raises: CorpusError before anything is written; TelemetryError if the results directory
-        cannot be written or another process is at this run; KeyboardInterrupt after the cut run has
-        been recorded as such.
+        cannot be written; KeyboardInterrupt after the cut run has been recorded as such.
         """
         directory = self.directory(run)
-        if (directory / DONE).exists() and not self._rerun:
-            summary = json.loads((directory / VERDICT).read_text())
-            return FinishedRun(run=run, directory=directory, summary=summary, was_cached=True)
+        if finished := self._finished(run):
+            return finished
         if run.model.is_probe and run.engine.kind in (EngineKind.vllm, EngineKind.reference):
             probe_checkpoint(run.model, self._paths.cache)
         schedule = None
         if run.workload.regime is Regime.replay:
             schedule = build_schedule(run, load_run_streams(run, self._paths.cache / "corpora"))
-        with _exclusively(directory):
+        with self._exclusively(directory, watch):
+            if finished := self._finished(run):
+                return finished
             _clear(directory)
             write_text(directory / "config.yaml", yaml.safe_dump(plain(run), sort_keys=False))
             origin = provenance(run, command=sys.argv, evidence=run.evidence)
@@ -186,6 +193,58 @@ class Runner:
                 raise
             summary = _conclude(run, directory, outcome)
         return FinishedRun(run=run, directory=directory, summary=summary, was_cached=False)
+
+    def _finished(self, run: RunConfig) -> FinishedRun | None:
+        """What an equal configuration left; None if it is not finished or is to be run again."""
+        directory = self.directory(run)
+        if self._rerun or not (directory / DONE).exists():
+            return None
+        try:
+            summary = json.loads((directory / VERDICT).read_text())
+        except FileNotFoundError:
+            # Another process is running it again.
+            return None
+        return FinishedRun(run=run, directory=directory, summary=summary, was_cached=True)
+
+    @contextmanager
+    def _exclusively(self, directory: Path, watch: Report) -> Iterator[None]:
+        """Hold a run directory against other processes; the lock dies with its holder.
+
+        Raises: TelemetryError; KeyboardInterrupt if the runs are stopped while another process is
+        at this one.
+        """
+        lock = FileLock(directory / _LOCK)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            while not _is_acquired(lock):
+                if self._processes.is_stopping:
+                    raise KeyboardInterrupt
+                watch(Progress(phase="waiting for another process at this run"))
+            # A run whose parent was killed may still be writing its last files.
+            with FileLock(directory / WRITER_LOCK, timeout=STOP_GRACE_S):
+                pass
+        except Timeout:
+            lock.release()
+            raise TelemetryError(
+                f"{directory} is still being written by a run whose command was killed: wait for "
+                "it, or choose another paths.results_dir"
+            ) from None
+        except OSError as error:
+            raise TelemetryError(
+                f"cannot write {directory}: {error.strerror}: choose another paths.results_dir"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _is_acquired(lock: FileLock) -> bool:
+    try:
+        lock.acquire(timeout=POLL_S)
+    except Timeout:
+        return False
+    return True
 
 
 def _conclude(run: RunConfig, directory: Path, outcome: Outcome) -> dict[str, Any]:
@@ -214,28 +273,3 @@ def _clear(directory: Path) -> None:
     for path in directory.iterdir():
         if path.is_file() and path.name not in (_LOCK, WRITER_LOCK):
             path.unlink()
-
-
-@contextmanager
-def _exclusively(directory: Path) -> Iterator[None]:
-    """Hold a run directory against other processes; the lock dies with its holder."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(directory / _LOCK)
-        lock.acquire(timeout=0)
-        # A run whose parent was killed may still be writing its last files.
-        with FileLock(directory / WRITER_LOCK, timeout=STOP_GRACE_S):
-            pass
-    except Timeout:
-        raise TelemetryError(
-            f"{directory} is in use by another process: wait for it, or choose another "
-            "paths.results_dir"
-        ) from None
-    except OSError as error:
-        raise TelemetryError(
-            f"cannot write {directory}: {error.strerror}: choose another paths.results_dir"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()

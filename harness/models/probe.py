@@ -11,28 +11,21 @@ Made by `scripts/fetch_probe.py` (harness/workload/probe_weights.py); runs only 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness.core.errors import ConfigError
+from harness.core.files import building, is_complete
 from harness.models.catalog import ModelSpec
 
 # Raise when what is written changes: old checkpoints are then left behind, not reused.
 FORMAT_VERSION = 1
-_COMPLETE = "COMPLETE"
 _TEXTS = "texts.json"
 
 
 def probe_directory(model: ModelSpec, cache: Path) -> Path:
     """Where a probe's checkpoint lies once it is made."""
     return cache / "checkpoints" / f"{model.name}-bf16-v{FORMAT_VERSION}"
-
-
-def is_complete(directory: Path) -> bool:
-    """Whether a checkpoint was written to its end."""
-    return (directory / _COMPLETE).exists()
 
 
 def probe_checkpoint(model: ModelSpec, cache: Path) -> Path:
@@ -59,18 +52,11 @@ def write_probe(gguf: Path, texts: Mapping[str, str], target: Path, *, max_token
 
     Raises: ConfigError if the file cannot be read as a model.
     """
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        _dequantise(gguf, partial)
-        ids = _tokenise(texts, partial, max_tokens)
-        (partial / _TEXTS).write_text(json.dumps(ids))
-        (partial / _COMPLETE).touch()
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with building(target) as directory:
+        if directory is not None:
+            _dequantise(gguf, directory)
+            ids = _tokenise(texts, directory, max_tokens)
+            (directory / _TEXTS).write_text(json.dumps(ids))
 
 
 def _dequantise(gguf: Path, directory: Path) -> None:

@@ -7,17 +7,15 @@ A checkpoint is made once per recipe version and cached; a half-made one is neve
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.core.errors import ConfigError
+from harness.core.files import building, is_complete
 from harness.models import tiny_minicpm_o, tiny_moshi, tiny_qwen2_5_omni, tiny_qwen3_omni
 
 # Raise when a recipe changes what it writes: old checkpoints are then left behind, not reused.
 RECIPE_VERSION = 2
-_COMPLETE = "COMPLETE"
 
 _RECIPES: dict[str, Callable[[Path], None]] = {
     "qwen2_5_omni": tiny_qwen2_5_omni.build,
@@ -38,16 +36,8 @@ def ensure_tiny_checkpoint(family: str, cache: Path) -> Path:
             f"model.family={family} has no tiny checkpoint: scale=tiny runs {', '.join(_RECIPES)}"
         )
     target = cache / "checkpoints" / f"{family}-tiny-v{RECIPE_VERSION}"
-    if (target / _COMPLETE).exists():
-        return target
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        recipe(partial)
-        (partial / _COMPLETE).touch()
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    if not is_complete(target):
+        with building(target) as directory:
+            if directory is not None:
+                recipe(directory)
     return target

@@ -10,14 +10,13 @@
 import dataclasses
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import CorpusError
+from harness.core.files import partial_of
 from harness.workload.manifest import CorpusManifest
 
 _INDEX_FORMAT = 1
@@ -132,7 +131,7 @@ def publish(path: Path) -> Iterator[Path]:
 
     Raises: CorpusError if the directory cannot be written or the disk is full.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    partial = partial_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.core.errors import ConfigError, CorpusError
+from harness.core.files import is_complete
 from harness.models.catalog import ModelSpec, PackagedFile
-from harness.models.probe import is_complete, probe_directory, write_probe
+from harness.models.probe import probe_directory, write_probe
 from harness.workload.archive import DownloadSdist, bring_archive
 from harness.workload.cache import CorpusCache, sha256_of
 from harness.workload.manifest import SdistSource

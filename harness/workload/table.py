@@ -5,10 +5,10 @@ The table holds the audio itself, so it can be moved and opened anywhere:
 """
 
 import dataclasses
-import os
 import shutil
 
 from harness.core.digests import digest
+from harness.core.files import partial_of
 from harness.workload.cache import CachedClip, CorpusCache, unwritable
 
 _STAMP = "corpora.sha256"
@@ -39,7 +39,7 @@ def build_table(cache: CorpusCache) -> bool:
     stamp_file = cache.table / _STAMP
     if stamp_file.is_file() and stamp_file.read_text(encoding="utf-8") == stamp:
         return False
-    building = cache.table.with_name(f".{cache.table.name}.{os.getpid()}.partial")
+    building = partial_of(cache.table)
     try:
         _save(cache, clips, str(building))
         (building / _STAMP).write_text(stamp, encoding="utf-8")

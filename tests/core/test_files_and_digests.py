@@ -1,4 +1,7 @@
 import enum
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +10,7 @@ import pytest
 
 from harness.core.digests import digest
 from harness.core.errors import TelemetryError
-from harness.core.files import replacing, write_json
+from harness.core.files import building, replacing, write_json
 from harness.core.seeding import named_rng
 
 
@@ -48,6 +51,40 @@ def test_a_full_or_read_only_disk_is_named(tmp_path: Path) -> None:
     blocker.write_text("")
     with pytest.raises(TelemetryError, match=r"cannot write .*result\.json"):
         write_json(blocker / "result.json", {})
+
+
+def test_what_a_killed_writer_left_is_removed_once_it_is_old(tmp_path: Path) -> None:
+    old, new = tmp_path / ".x.json.aa.partial", tmp_path / ".x.json.bb.partial"
+    for partial in (old, new):
+        partial.write_text("half")
+    os.utime(old, (0, 0))
+    write_json(tmp_path / "x.json", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"x.json", ".x.json.bb.partial"}
+
+
+def test_of_two_builders_of_a_directory_one_builds_and_the_other_finds_it_built(
+    tmp_path: Path,
+) -> None:
+    target, turns = tmp_path / "built", iter(("one", "other"))
+
+    def build() -> str | None:
+        with building(target) as directory:
+            if directory is None:
+                return None
+            time.sleep(0.2)
+            (directory / "who").write_text(name := next(turns))
+            return name
+
+    with ThreadPoolExecutor(2) as pool:
+        done = {future.result() for future in [pool.submit(build), pool.submit(build)]}
+    assert done == {"one", None}
+    assert (target / "who").read_text() == "one"
+
+
+def test_a_directory_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), building(tmp_path / "built"):
+        raise RuntimeError
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_nan_never_reaches_json(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -116,16 +117,28 @@ def _run_processes() -> Iterator[int]:
             yield process.pid
 
 
-def test_two_processes_never_share_a_run_directory(echo_points: Points) -> None:
+def test_a_run_that_another_process_is_at_is_waited_for_and_read_back(echo_points: Points) -> None:
     point = echo_points("retention=unbounded")[0]
-    runner = _runner(point)
+    first, second = _runner(point), _runner(point)
+    waited: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        ours = pool.submit(first.run, point.run_config, _quiet)
+        _wait_for(point.paths.results, "engine.log")
+        theirs = pool.submit(second.run, point.run_config, lambda seen: waited.append(seen.phase))
+    assert not ours.result().was_cached
+    assert theirs.result().was_cached
+    assert set(waited) == {"waiting for another process at this run"}
+    assert ours.result().summary == theirs.result().summary
+
+
+def test_ctrl_c_ends_the_wait_for_another_process(echo_points: Points) -> None:
+    point = echo_points("retention=unbounded")[0]
+    processes = RunProcesses(EngineKind.echo)
+    runner = Runner(point.paths, processes)
     directory = runner.directory(point.run_config)
     directory.mkdir(parents=True)
-    with (
-        FileLock(directory / ".lock"),
-        pytest.raises(TelemetryError, match="in use by another process"),
-    ):
-        runner.run(point.run_config, _quiet)
+    with FileLock(directory / ".lock"), pytest.raises(KeyboardInterrupt):
+        runner.run(point.run_config, lambda _: processes.stop())
 
 
 def test_a_results_directory_that_cannot_be_written_is_named(echo_points: Points) -> None:

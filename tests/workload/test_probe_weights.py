@@ -101,7 +101,7 @@ def test_a_checkpoint_that_was_cut_short_is_not_there(
     monkeypatch.setattr(probe, "_tokenise", die)
     with pytest.raises(KeyboardInterrupt):
         probe_weights.fetch_probe(small_model(), tmp_path, manifests, download=served)
-    assert not list((tmp_path / "checkpoints").iterdir())
+    assert [path.suffix for path in (tmp_path / "checkpoints").iterdir()] == [".lock"]
 
 
 def test_a_model_from_the_hub_is_no_probe(tmp_path: Path) -> None:

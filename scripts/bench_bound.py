@@ -1,27 +1,34 @@
-"""What the bound costs a decode step: against no bound, and against vLLM's own sliding window.
+"""What the bound costs a decode step: against vLLM's own sliding window of W, and against no bound.
 
-    python scripts/bench_bound.py                   # about 2 minutes on 2 cores
-    python scripts/bench_bound.py --rounds 9
+    python scripts/bench_bound.py                          # three sizes, about 4 minutes on 2 cores
+    python scripts/bench_bound.py --sizes 2x256 --rounds 9
 
-A round starts each engine once, in a process of its own, and times its decode steps: 8 sessions,
-grown to 8 x W tokens. Engines of a round are compared with each other only, and medians over the
-rounds are printed, with their range. A two-layer text model, so that what the bound itself costs is
-not hidden by a model's work; W = 256, S = 32 (sinks only under the bound).
+A round starts one engine of each kind, each in a process of its own, grows 8 sessions well past W
+in each, and lets them decode in turns: 32 steps of one, then 32 of the next, so that what the
+machine does meanwhile meets all of them. 32 steps are one block: every turn crosses a block's end.
+A turn counts with the mean of its steps; printed are medians over turns, of milliseconds and of the
+ratios within a turn, these with their middle half. The bound's own work in a step, which is the
+compaction of the metadata, is also timed by itself, within those steps.
+
+Random text models, named layers x width: next to a step of 2 ms the bound's own work stands out,
+next to one of 20 ms it is what a served model would see. W = 256, and S = 32 under the bound;
+`sinks off` has S = 0 and reads what vLLM's own window does, but for the rounding to blocks.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import statistics
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WINDOW_TOKENS, SINK_TOKENS, AGE_TOKENS = 256, 32, 8 * 256
-NUM_SESSIONS, NUM_STEPS = 8, 200
+WINDOW_TOKENS, SINK_TOKENS, BLOCK_SIZE_TOKENS, NUM_SESSIONS = 256, 32, 32, 8
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -30,102 +37,186 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "HF_HUB_OFFLINE": "1",
 }
-VARIANTS = ("unbounded", "own window", "bounded")
+BOUNDS = {
+    "own window": None,
+    "bounded": {"window_tokens": WINDOW_TOKENS, "sink_tokens": SINK_TOKENS},
+    "sinks off": {"window_tokens": WINDOW_TOKENS, "sink_tokens": 0},
+    "unbounded": None,
+}
+COMPACTION = "compaction"
 
 
-def save_model(directory: Path, *, has_window: bool) -> None:
-    """Write a random two-layer text model whose layers keep a window of their own, or all."""
+@dataclass(frozen=True)
+class Size:
+    """A model, the age its sessions start from, and how many turns are timed."""
+
+    num_layers: int
+    width: int
+    age_tokens: int
+    num_turns: int
+    variants: tuple[str, ...] = ("own window", "bounded", "sinks off")
+
+
+SIZES = {
+    "2x256": Size(2, 256, 8 * WINDOW_TOKENS, 24, tuple(BOUNDS)),
+    "8x512": Size(8, 512, 2 * WINDOW_TOKENS, 16),
+    "12x1024": Size(12, 1024, 2 * WINDOW_TOKENS, 8),
+}
+
+
+def save_model(directory: Path, size: Size, *, has_window: bool) -> None:
+    """Write a random text model whose layers keep a window of their own, or all."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
     kind = "sliding_attention" if has_window else "full_attention"
+    num_heads = size.width // 64 if size.width > 256 else 8
     config = Qwen2Config(
         vocab_size=256,
-        hidden_size=256,
-        intermediate_size=512,
-        num_hidden_layers=2,
-        num_attention_heads=8,
-        num_key_value_heads=4,
+        hidden_size=size.width,
+        intermediate_size=size.width * 11 // 4,
+        num_hidden_layers=size.num_layers,
+        num_attention_heads=num_heads,
+        num_key_value_heads=num_heads // 2,
         max_position_embeddings=4096,
         tie_word_embeddings=False,
         use_sliding_window=has_window,
         sliding_window=WINDOW_TOKENS,
         max_window_layers=0,
-        layer_types=[kind] * 2,
+        layer_types=[kind] * size.num_layers,
     )
     Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(directory)
 
 
-def median_step_s(variant: str, models: Path, results: Any) -> None:
-    """Start an engine, grow its sessions, and send the median duration of a decode step."""
+def decode(variant: str, models: Path, size: Size, parent: Any) -> None:
+    """Start an engine, grow its sessions, then answer each count of steps with their durations."""
     from vllm import LLM, SamplingParams, TokensPrompt
 
-    bound = {"window_tokens": WINDOW_TOKENS, "sink_tokens": SINK_TOKENS}
+    longest = size.age_tokens + (size.num_turns + 4) * BLOCK_SIZE_TOKENS
     llm = LLM(
         model=str(models / ("window" if variant == "own window" else "full")),
         skip_tokenizer_init=True,
         enforce_eager=True,
-        block_size=32,
-        max_model_len=4096,
+        block_size=BLOCK_SIZE_TOKENS,
+        max_model_len=longest,
         max_num_seqs=NUM_SESSIONS,
         max_num_batched_tokens=512,
         enable_prefix_caching=False,
-        num_gpu_blocks_override=NUM_SESSIONS * 128 + 1,
-        additional_config={"metronome": bound} if variant == "bounded" else {},
+        num_gpu_blocks_override=NUM_SESSIONS * (longest // BLOCK_SIZE_TOKENS) + 1,
+        additional_config={"metronome": BOUNDS[variant]} if BOUNDS[variant] else {},
     )
     engine = llm.llm_engine
     sampling = SamplingParams(
-        max_tokens=NUM_STEPS, temperature=0.0, ignore_eos=True, detokenize=False
+        max_tokens=longest - size.age_tokens, temperature=0.0, ignore_eos=True, detokenize=False
     )
     for session in range(NUM_SESSIONS):
-        ids = [(7 * place + session) % 250 + 1 for place in range(AGE_TOKENS)]
+        ids = [(7 * place + session) % 250 + 1 for place in range(size.age_tokens)]
         engine.add_request(str(session), TokensPrompt(prompt_token_ids=ids), sampling)
-    durations = []
-    while engine.has_unfinished_requests():
-        started = time.perf_counter()
-        engine.step()
-        durations.append(time.perf_counter() - started)
-    # The last steps are all decodes; those before them compute prompts.
-    results.send(statistics.median(durations[-NUM_STEPS // 2 :]))
+    answered: set[str] = set()
+    while len(answered) < NUM_SESSIONS:
+        answered.update(output.request_id for output in engine.step())
+    spent = time_compaction()
+    parent.send("grown")
+    while num_steps := parent.recv():
+        before_s, started_s = spent[0], time.perf_counter()
+        for _ in range(num_steps):
+            engine.step()
+        parent.send(
+            (
+                (time.perf_counter() - started_s) / num_steps,
+                (spent[0] - before_s) / num_steps,
+            )
+        )
 
 
-def measured(variant: str, models: Path) -> float:
-    """One engine in a process of its own, seconds a decode step."""
-    receive, send = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(
-        target=median_step_s, args=(variant, models, send)
-    )
-    process.start()
-    send.close()
-    duration_s = float(receive.recv())
-    process.join()
-    return duration_s
+def time_compaction() -> list[float]:
+    """Have seconds spent in compaction added up, in the list that is returned."""
+    from harness.vllm_plugin.backend import Compactor
+
+    compact, spent = Compactor.compact, [0.0]
+
+    def timed(self: Any, metadata: Any) -> Any:
+        started_s = time.perf_counter()
+        compacted = compact(self, metadata)
+        spent[0] += time.perf_counter() - started_s
+        return compacted
+
+    Compactor.compact = timed  # type: ignore[method-assign]
+    return spent
 
 
-def ratio(rounds: list[dict[str, float]], over: str) -> str:
-    """Median and range of bounded over another engine of the same round."""
-    found = sorted(round_["bounded"] / round_[over] for round_ in rounds)
-    return f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})"
+def one_round(models: Path, size: Size) -> dict[str, list[float]]:
+    """Mean seconds a step of every turn of every variant, and of compaction in `bounded`."""
+    spawn = multiprocessing.get_context("spawn")
+    engines = {}
+    for variant in size.variants:
+        here, there = spawn.Pipe()
+        process = spawn.Process(target=decode, args=(variant, models, size, there))
+        process.start()
+        there.close()
+        assert here.recv() == "grown"
+        engines[variant] = (process, here)
+    turns: dict[str, list[float]] = {variant: [] for variant in (*size.variants, COMPACTION)}
+    for turn in range(size.num_turns + 1):
+        order = list(size.variants)
+        order = order[turn % len(order) :] + order[: turn % len(order)]
+        for variant in order:
+            engines[variant][1].send(BLOCK_SIZE_TOKENS)
+            step_s, compaction_s = engines[variant][1].recv()
+            if turn:  # The first is a warm-up.
+                turns[variant].append(step_s)
+                if variant == "bounded":
+                    turns[COMPACTION].append(compaction_s)
+    for process, here in engines.values():
+        here.send(0)
+        process.join()
+    return turns
+
+
+def middle(values: list[float]) -> tuple[float, float, float]:
+    """Median, and the ends of the middle half."""
+    low, median, high = statistics.quantiles(values, n=4)
+    return median, low, high
+
+
+def report(name: str, turns: dict[str, list[float]]) -> dict[str, Any]:
+    """Print milliseconds a step and the ratios of one size."""
+    steps_ms = {variant: statistics.median(s) * 1e3 for variant, s in turns.items()}
+    print(f"{name}: " + ", ".join(f"{variant} {ms:.3f} ms" for variant, ms in steps_ms.items()))
+    pairs = [("bounded", "own window"), ("sinks off", "own window"), ("bounded", "unbounded")]
+    ratios = {}
+    for above, below in pairs:
+        if below in turns:
+            found = [a / b for a, b in zip(turns[above], turns[below], strict=True)]
+            median, low, high = middle(found)
+            ratios[f"{above} over {below}"] = [median, low, high]
+            print(f"  {above} over {below}: {median:.3f} ({low:.3f} to {high:.3f})")
+    return {"step_ms": steps_ms, "ratios": ratios, "num_turns": len(turns["bounded"])}
 
 
 def main() -> None:
     """Print milliseconds a step, and the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="engines of each kind")
-    num_rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=2, help="engines of each kind")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
     os.environ.update(ENVIRONMENT)
-    rounds = []
-    with tempfile.TemporaryDirectory() as directory:
-        models = Path(directory)
-        save_model(models / "full", has_window=False)
-        save_model(models / "window", has_window=True)
-        for _ in range(num_rounds):
-            rounds.append({variant: measured(variant, models) for variant in VARIANTS})
-            line = ", ".join(f"{name} {s * 1e3:.3f} ms" for name, s in rounds[-1].items())
-            print(line, flush=True)
-    print(f"bounded over vLLM's own window of W: {ratio(rounds, 'own window')}")
-    print(f"bounded over unbounded, at 8 x W:    {ratio(rounds, 'unbounded')}")
+    found = {}
+    for name in options.sizes:
+        size = SIZES[name]
+        turns: dict[str, list[float]] = {variant: [] for variant in (*size.variants, COMPACTION)}
+        with tempfile.TemporaryDirectory() as directory:
+            models = Path(directory)
+            save_model(models / "full", size, has_window=False)
+            save_model(models / "window", size, has_window=True)
+            for _ in range(options.rounds):
+                for variant, means in one_round(models, size).items():
+                    turns[variant] += means
+        found[name] = report(name, turns)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

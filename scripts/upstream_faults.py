@@ -1,6 +1,6 @@
 """Faults of vLLM 0.32 that long-lived streaming sessions meet, each shown in a minute on a CPU.
 
-    python scripts/upstream_faults.py deadlock | max_model_len | resend | garbage
+    python scripts/upstream_faults.py deadlock | max_model_len | resend | garbage | lost
 
 Stock vLLM, a two-layer text model with random weights, no bound, nothing of the harness:
 docs/upstream.md says what each shows, and where in vLLM the cause lies.
@@ -211,7 +211,104 @@ def _tracked_objects(worker: Any) -> int:
     return len(gc.get_objects())
 
 
-FAULTS = {fault.__name__: fault for fault in (deadlock, max_model_len, resend, garbage)}
+async def lost(model: str) -> None:
+    """A session is preempted while its last token is in flight, and never runs again.
+
+    vLLM's scheduler alone, without an engine: two steps are planned ahead of the first's outcome.
+    """
+    core = scheduler_alone(model)
+    # Two blocks each fill the pool. In step 10 the first needs a third, when the second's last
+    # token, of step 9, is still in flight.
+    core.add_request(streamed("first", 24, max_tokens=40))
+    core.add_request(streamed("second", 24, max_tokens=9))
+    planned, said = [core.schedule()], {"first": 0, "second": 0}
+    run_ahead(core, planned, said, num_steps=9)
+    session = core.requests["second"]
+    print(f"after step 9: preempted {session.num_preemptions} time, all 9 tokens said: {said}")
+    run_ahead(core, planned, said, num_steps=40)
+    core.finish_requests("first", request_status().FINISHED_ABORTED)
+    core.add_request(streamed("second", 24, max_tokens=9))
+    run_ahead(core, planned, said, num_steps=100)
+    queues = core.running, core.waiting, core.kv_holding_waiting, core.deferred_waiting
+    print(f"100 steps after its next chunk, alone: {said['second'] - 9} tokens, {session.status}")
+    print(
+        f"requests known: {len(core.requests)}; running, waiting, paused, deferred: "
+        f"{[len(queue) for queue in queues]}; KV usage {core.kv_cache_manager.usage:.2f}"
+    )
+    assert said["second"] == 9, "the session went on"
+    assert session in core.requests.values(), "the session ended"
+
+
+def scheduler_alone(model: str) -> Any:
+    """VLLM's AsyncScheduler over 4 blocks of 16 tokens, and no model."""
+    import torch
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    config = EngineArgs(
+        model=model,
+        skip_tokenizer_init=True,
+        block_size=16,
+        max_model_len=64,
+        max_num_batched_tokens=256,
+        enable_prefix_caching=False,
+        async_scheduling=True,
+    ).create_engine_config()
+    config.cache_config.num_gpu_blocks = 5
+    spec = FullAttentionSpec(block_size=16, num_kv_heads=2, head_size=32, dtype=torch.bfloat16)
+    return AsyncScheduler(
+        vllm_config=config,
+        kv_cache_config=KVCacheConfig(
+            num_blocks=5, kv_cache_tensors=[], kv_cache_groups=[KVCacheGroupSpec(["0"], spec)]
+        ),
+        structured_output_manager=StructuredOutputManager(config),
+        block_size=16,
+        hash_block_size=16,
+        log_stats=False,
+    )
+
+
+def request_status() -> Any:
+    """VLLM's names of what becomes of a request."""
+    from vllm.v1.request import RequestStatus
+
+    return RequestStatus
+
+
+def streamed(name: str, num_tokens: int, *, max_tokens: int) -> Any:
+    """A chunk of a streaming session, as the engine core hands it to the scheduler."""
+    from vllm import SamplingParams
+    from vllm.v1.request import Request
+
+    sampling = SamplingParams(max_tokens=max_tokens, ignore_eos=True, detokenize=False)
+    return Request(name, [1] * num_tokens, sampling, None, resumable=True)
+
+
+def run_ahead(core: Any, planned: list[Any], said: dict[str, int], *, num_steps: int) -> None:
+    """Plan each step before the one before is known, as asynchronous scheduling does.
+
+    planned: the steps whose outcome is not known yet. said: counts the tokens that the scheduler
+    hands out; each request samples one a step.
+    """
+    from vllm.v1.outputs import ModelRunnerOutput
+
+    for _ in range(num_steps):
+        planned.append(core.schedule())
+        plan = planned.pop(0)
+        names = list(plan.num_scheduled_tokens)
+        output = ModelRunnerOutput(
+            req_ids=names,
+            req_id_to_index={name: index for index, name in enumerate(names)},
+            sampled_token_ids=[[7]] * len(names),
+        )
+        for group in core.update_from_output(plan, output).values():
+            for answer in group.outputs:
+                said[answer.request_id] += len(answer.new_token_ids)
+
+
+FAULTS = {fault.__name__: fault for fault in (deadlock, max_model_len, resend, garbage, lost)}
 
 
 def main() -> None:

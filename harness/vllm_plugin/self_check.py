@@ -69,12 +69,23 @@ class BoundReport:
         num_blocks = sum(blocks for blocks, _ in held)
         num_tokens = max(blocks * group.block_size_tokens for blocks, group in held)
         num_bytes = sum(blocks * group.block_size_bytes for blocks, group in held)
+        seen = f"{self._seen_by_a_query()}; " if self.state == "bounded" else ""
         return (
             f"sessions are {self.state}: W={self.window_tokens}, S={self.sink_tokens} in "
-            f"{self.num_bounded_layers} of {self.num_layers} layers; a session holds at most "
+            f"{self.num_bounded_layers} of {self.num_layers} layers; {seen}a session holds at most "
             f"{num_blocks} blocks ({num_tokens} tokens, {num_bytes / 2**20:.2f} MiB), "
             f"so that the pool of {self.num_pool_blocks} holds "
             f"{(self.num_pool_blocks - 1) // num_blocks} of them"
+        )
+
+    def _seen_by_a_query(self) -> str:
+        """W and S as they are kept: in whole blocks, of the coarsest group."""
+        assert self.window_tokens is not None
+        block = max(group.block_size_tokens for group in self.groups)
+        sinks = -(-self.sink_tokens // block) * block
+        return (
+            f"in blocks of {block} a decoding query sees the first {sinks} tokens and "
+            f"the last {self.window_tokens} to {self.window_tokens + block - 1}"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ output. vLLM is imported once; an engine then costs two seconds and leaves nothi
     turns            instead of prompts: chunks of token ids of one streaming session
     max_tokens       tokens to generate after each prompt or chunk
     engine           further engine arguments
+    churn            instead of prompts: number of sessions that come and go; see churn.py
     poison           "freed": blocks that no request holds are NaN in every step; "all": all blocks
                      are, but those that the step itself fills
 
@@ -197,6 +198,10 @@ def run(job):
     from harness.vllm_plugin.self_check import inspect_scheduler
 
     llm = start_engine(job)
+    if "churn" in job:
+        from tests.vllm_plugin.churn import Churn
+
+        return Churn(llm.llm_engine, seed=job["seed"]).run(job["churn"])
     scheduler = llm.llm_engine.engine_core.engine_core.scheduler
     report = inspect_scheduler(scheduler)
     steps = record_steps(scheduler)

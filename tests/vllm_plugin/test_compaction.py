@@ -1,5 +1,6 @@
 """Tensor compaction against a reference that walks one row at a time."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,10 +9,12 @@ from hypothesis import strategies as st
 from harness.kv.retention import Retention, is_visible
 from harness.vllm_plugin.compaction import (
     NULL_BLOCK_ID,
+    HostRows,
     compact_block_table,
     compact_seq_lens,
     dropped_blocks,
     max_compacted_seq_len,
+    may_have_dropped,
 )
 
 
@@ -26,7 +29,14 @@ def compact(rows, seq_lens, query_lens, *, window, sink_blocks, block):
         num_sink_blocks=sink_blocks,
         block_size_tokens=block,
     )
-    table = compact_block_table(torch.tensor(rows, dtype=torch.int32), dropped, sink_blocks)
+    tensor = torch.tensor(rows, dtype=torch.int32)
+    table = compact_block_table(tensor, dropped, sink_blocks)
+    on_host = HostRows(sink_blocks)
+    for num_places in (tensor.shape[1], 1, tensor.shape[1]):
+        wanted = table[:, :num_places]
+        assert torch.equal(compact_block_table(tensor, dropped, sink_blocks, num_places), wanted)
+        rows_on_host = on_host.compact(tensor.numpy(), dropped.numpy(), num_places)
+        assert rows_on_host.tolist() == wanted.tolist()
     return table.tolist(), compact_seq_lens(seq_lens, dropped, block).tolist()
 
 
@@ -77,6 +87,18 @@ def test_without_anything_behind_the_window_nothing_is_dropped(sink_blocks):
     assert dropped.tolist() == [0, 0]
 
 
+def test_rows_on_the_host_follow_new_blocks_and_new_gaps_between_steps():
+    rows = HostRows(num_sink_blocks=1)
+    table = np.arange(12, dtype=np.int32).reshape(2, 6)
+    gone = np.array([2, 0], dtype=np.int32)
+    assert rows.compact(table, gone, 3).tolist() == [[0, 3, 4], [6, 7, 8]]
+    table[0, 4] = 99
+    assert rows.compact(table, gone, 3).tolist() == [[0, 3, 99], [6, 7, 8]]
+    gone = np.array([3, 1], dtype=np.int32)
+    assert rows.compact(table, gone, 3).tolist() == [[0, 99, 5], [6, 8, 9]]
+    assert rows.compact(table[:1], gone[:1], 4).tolist() == [[0, 99, 5, NULL_BLOCK_ID]]
+
+
 @st.composite
 def batches(draw):
     block = draw(st.integers(1, 6))
@@ -111,6 +133,13 @@ def test_compaction_lists_exactly_the_visible_tokens_in_order_for_any_batch(batc
         sink_blocks=sink_blocks,
         block=block,
     )
+    can_drop = may_have_dropped(
+        max(seq_lens),
+        window_tokens=retention.window_tokens,
+        num_sink_blocks=sink_blocks,
+        block_size_tokens=block,
+    )
+    assert can_drop or lengths == seq_lens
     for index, wanted in enumerate(expected):
         found = slots(table[index], lengths[index], block)
         assert found == wanted

@@ -258,3 +258,24 @@ def test_a_window_that_a_layer_has_already_is_refused_with_sinks(engine_room, ge
     )
     assert result["error"] == "ConfigError", result
     assert "choose another window" in result["message"]
+
+
+def test_five_hundred_sessions_that_end_or_are_cut_off_leave_the_pool_as_it_was(engine_room, qwen2):
+    result = engine_room.serve(
+        model=qwen2.directory,
+        bound=[64, 4],
+        churn=500,
+        seed=3,
+        engine={"max_num_seqs": 12, "num_gpu_blocks_override": 73},
+    )
+    assert result["free_after"] == result["free_before"] == 72, result
+    assert result["blocks_kept_by_aborted"] == 0
+    assert result["requests_left"] == result["tables_left"] == 0
+    assert result["wrong_answers"] == 0
+    # It is what it says: both kinds in one step, cut off at every stage, windows that had slid.
+    aborted = result["aborted_in_mid_frame"] + result["aborted_paused_or_waiting"]
+    assert result["ended"] + aborted == 500
+    assert result["aborted_in_mid_frame"] > 100
+    assert 200 < result["streams"] < 300
+    assert result["mixed_steps"] > 100
+    assert result["most_held_by_one"] <= 6

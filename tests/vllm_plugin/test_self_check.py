@@ -58,7 +58,8 @@ def test_a_bound_in_force_is_reported_with_its_plateau():
 
 def test_one_line_says_what_is_in_force_and_what_a_session_will_hold():
     assert inspect_scheduler(scheduler(spec(8, 5), (8, 5))).sentence() == (
-        "sessions are bounded: W=8, S=5 in 1 of 1 layers; a session holds at most 9 blocks "
+        "sessions are bounded: W=8, S=5 in 1 of 1 layers; in blocks of 4 a decoding query sees the "
+        "first 8 tokens and the last 8 to 11; a session holds at most 9 blocks "
         "(36 tokens, 0.02 MiB), so that the pool of 64 holds 7 of them"
     )
     assert inspect_scheduler(scheduler(FULL, None)).sentence() == (

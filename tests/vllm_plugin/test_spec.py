@@ -1,6 +1,7 @@
 """vLLM's real cache manager and block pool under random traffic of bounded sessions."""
 
 import pickle
+import random
 
 import pytest
 from hypothesis import settings
@@ -121,6 +122,58 @@ class BoundedTraffic(RuleBasedStateMachine):
 
 
 TestBoundedTraffic = BoundedTraffic.TestCase
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_block_is_accounted_for_over_a_thousand_steps_of_random_traffic(seed):
+    rng = random.Random(seed)
+    retention = Retention(
+        window_tokens=rng.randint(BLOCK, 5 * BLOCK), sink_tokens=rng.randint(0, 3 * BLOCK)
+    )
+    in_flight = 16
+    limit = plateau_blocks(retention, BLOCK, in_flight)
+    manager = cache_manager(
+        spec(retention.window_tokens, retention.sink_tokens),
+        num_blocks=2 * limit + 1,
+        in_flight=in_flight,
+    )
+    (group,) = manager.coordinator.single_type_managers
+    assert group.max_admission_blocks_per_request == limit
+    sessions, refused, longest = {}, 0, 0
+    for step in range(1000):
+        if len(sessions) < 6 and rng.random() < 0.1:
+            sessions[f"s{step}"] = session(f"s{step}")
+        # One step of an engine: some sessions compute, their last step being settled or not.
+        for request in rng.sample(list(sessions.values()), rng.randint(0, len(sessions))):
+            if rng.random() < 0.8:
+                request.num_in_flight_tokens = 0
+            length = rng.choice([1, 1, 1, rng.randint(1, in_flight)])
+            if request.num_in_flight_tokens + length > in_flight:
+                continue
+            if manager.allocate_slots(request, length) is None:
+                refused += 1
+                continue
+            settled = request.num_computed_tokens - request.num_in_flight_tokens
+            request.num_in_flight_tokens += length
+            request.num_computed_tokens += length
+            longest = max(longest, request.num_computed_tokens)
+            held = held_blocks(group, request)
+            new = request.num_in_flight_tokens
+            assert held == live_blocks(settled, retention, BLOCK, num_new_tokens=new)
+        for request in [r for r in sessions.values() if rng.random() < 0.01]:
+            manager.free(request)
+            del sessions[request.request_id]
+        held = [held_blocks(group, request) for request in sessions.values()]
+        assert all(count <= limit for count in held)
+        # One block is the null block, which nobody holds and which is never free.
+        pool = manager.block_pool
+        assert sum(held) + pool.get_num_free_blocks() == pool.num_gpu_blocks - 1
+    assert refused
+    assert longest > 4 * retention.window_tokens
+
+
+def held_blocks(group, request):
+    return sum(not block.is_null for block in group.req_to_blocks.get(request.request_id, ()))
 
 
 @pytest.mark.parametrize("window", [4, 7, 8, 21])

@@ -3,14 +3,18 @@
     what vLLM 0.32 does at every step                      here
     takes every paused session out of its queue, and       paused sessions wait beside the queue
     puts it back                                           and return to their place in it
-    finds that a decoding request needs no new block       a look at the block that it has
-    and frees none
+    asks in eight calls whether a decoding request needs   a look at the blocks that it has, and
+    a new block and has one to free                        the call that does it
+    asks of each token scheduled whether it is of a        nothing: no answer of ours is
+    structured answer
     copies token lists and block ids for the worker        nothing: there is no worker
     asks of each token in four calls whether it ends       one comparison of lengths: no token of
     the answer                                             ours is a stop token
+    asks of each token for log probabilities, drafts,      nothing: ours has none of these
+    pooled, encoded and transferred results
 
-For the simulator, whose time this is; tests/engines/test_sim_core.py shows that the decisions are
-equal.
+For the simulator, whose time this is; tests/engines/test_scheduler_shortcuts.py shows that the
+decisions are equal.
 Leans on vllm/v1/core/sched/scheduler.py and v1/core/kv_cache_manager.py (0.32).
 """
 
@@ -22,9 +26,13 @@ from typing import Any
 
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.output import CachedRequestData
+from vllm.v1.core.sched.utils import remove_all
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
 from vllm.v1.request import RequestStatus
 
 _PAUSED = RequestStatus.WAITING_FOR_STREAMING_REQ
+_PREEMPTED = RequestStatus.PREEMPTED
+_RUNNING = RequestStatus.RUNNING
 
 
 class Shortcuts:
@@ -73,6 +81,50 @@ class Shortcuts:
         self._places.pop(request.request_id, None)
         return super()._free_request(request, *args, **kwargs)  # type: ignore[misc]
 
+    def update_from_output(self, plan: Any, output: Any) -> dict[int, EngineCoreOutputs]:
+        """Take in what a step has sampled; vLLM's own methods handle an answer that ends.
+
+        output: ModelRunnerOutput in the order of the plan, of one or no token a request.
+        """
+        if not plan.num_scheduled_tokens or self.defer_block_free:  # type: ignore[attr-defined]
+            answers: dict[int, EngineCoreOutputs] = super().update_from_output(plan, output)  # type: ignore[misc]
+            return answers
+        requests = self.requests  # type: ignore[attr-defined]
+        tokens: list[EngineCoreOutput] = []
+        stopped_running: set[Any] = set()
+        stopped_preempted: set[Any] = set()
+        for (name, num_tokens), sampled in zip(
+            plan.num_scheduled_tokens.items(), output.sampled_token_ids, strict=True
+        ):
+            request = requests.get(name)
+            if request is None:
+                continue
+            request.num_in_flight_tokens -= num_tokens
+            # Sampled before the request was preempted or its answer ended.
+            is_stale = request.num_stale_output_tokens > 0
+            if is_stale:
+                request.num_stale_output_tokens -= num_tokens
+            status = request.status
+            if not sampled or status > _PREEMPTED or (is_stale and request.drop_stale_output):
+                continue
+            sampled, is_stopped = self._update_request_with_output(request, sampled, is_stale)
+            reason = None
+            if is_stopped:
+                reason = request.get_finished_reason()
+                if self._handle_stopped_request(request):  # type: ignore[attr-defined]
+                    self._free_request(request)
+                (stopped_running if status == _RUNNING else stopped_preempted).add(request)
+            tokens.append(
+                EngineCoreOutput(request_id=name, new_token_ids=sampled, finish_reason=reason)
+            )
+        if stopped_running:
+            self.running = remove_all(self.running, stopped_running)  # type: ignore[has-type]
+        if stopped_preempted:
+            self.waiting.remove_requests(stopped_preempted)  # type: ignore[attr-defined]
+            self.kv_holding_waiting.remove_requests(stopped_preempted)  # type: ignore[attr-defined]
+            self.deferred_waiting.difference_update(stopped_preempted)  # type: ignore[attr-defined]
+        return {0: EngineCoreOutputs(outputs=tokens)}
+
     def _update_request_with_output(
         self, request: Any, new_token_ids: list[int], is_stale: bool = False
     ) -> tuple[list[int], bool]:
@@ -93,33 +145,64 @@ class Shortcuts:
             request.num_output_placeholders -= 1
         return new_token_ids, is_stopped
 
+    def _update_after_schedule(self, plan: Any) -> None:
+        if self.defer_block_free:  # type: ignore[attr-defined]
+            super()._update_after_schedule(plan)  # type: ignore[misc]
+            return
+        requests, prefills = self.requests, self._inflight_prefills  # type: ignore[attr-defined]
+        for name, num_tokens in plan.num_scheduled_tokens.items():
+            request = requests[name]
+            computed = request.num_computed_tokens = request.num_computed_tokens + num_tokens
+            request.num_in_flight_tokens += num_tokens
+            num_ahead = request.num_output_placeholders
+            if computed < len(request._all_token_ids) + num_ahead:
+                request.is_prefill_chunk = True
+            else:
+                request.is_prefill_chunk = False
+                prefills.discard(request)
+                if self._is_async:
+                    request.num_output_placeholders = num_ahead + 1
+        self.finished_req_ids: set[str] = set()
+        self.reset_preempted_req_ids: set[str] = set()
+
+    def _reserve_prefill_lookahead(self, request: Any, num_computed: int, num_new: int) -> int:
+        """Reserve nothing: no token is drafted."""
+        return num_new if num_new > 0 else 0
+
     def _make_cached_request_data(self, *_: Any) -> CachedRequestData:
         return self._no_cached_requests
 
 
 def quick_allocation(manager: Any) -> Callable[..., Any]:
-    """Return `manager.allocate_slots`, which answers at once for a decode step without effect.
+    """Return `manager.allocate_slots`, which for a decode step calls only what has an effect.
 
     manager: a KVCacheManager without prefix caching, with one cache group.
     """
     (group,) = manager.coordinator.single_type_managers
     allocate, nothing = manager.allocate_slots, manager.empty_kv_cache_blocks
+    num_free = manager.block_pool.get_num_free_blocks
+    free_skipped, extend = group.remove_skipped_blocks, group.allocate_new_blocks
     block_size, blocks_of = group.block_size, group.req_to_blocks
+    max_model_len = manager.max_model_len
     window = getattr(group, "sliding_window", None)
     num_kept = getattr(group.kv_cache_spec, "num_sink_blocks", 0)
-    running = RequestStatus.RUNNING
 
     def allocate_slots(request: Any, num_new_tokens: int, **options: Any) -> Any:
-        if num_new_tokens == 1 and request.status == running:
-            blocks, computed = blocks_of[request.request_id], request.num_computed_tokens
-            if computed < len(blocks) * block_size:
-                if window is None:
-                    return nothing
-                # As SinkWindowManager.remove_skipped_blocks: what lies before is freed already.
-                settled = computed - request.num_in_flight_tokens
-                num_skipped = (settled - window + 1) // block_size
-                if num_skipped <= num_kept or blocks[num_skipped - 1].is_null:
-                    return nothing
-        return allocate(request, num_new_tokens, **options)
+        if num_new_tokens != 1 or request.status != _RUNNING:
+            return allocate(request, num_new_tokens, **options)
+        name, computed = request.request_id, request.num_computed_tokens
+        blocks = blocks_of[name]
+        if window is not None:
+            # As SinkWindowManager.remove_skipped_blocks: what lies before is freed already.
+            settled = computed - request.num_in_flight_tokens
+            num_skipped = (settled - window + 1) // block_size
+            if num_skipped > num_kept and not blocks[num_skipped - 1].is_null:
+                free_skipped(name, settled)
+        if computed >= len(blocks) * block_size:
+            if not num_free() or computed >= max_model_len:
+                return allocate(request, num_new_tokens, **options)
+            extend(name, computed + 1, computed + 1)
+        # The new blocks' ids, which only a worker wants.
+        return nothing
 
     return allocate_slots

@@ -77,10 +77,14 @@ class Preempted:
 
 
 class _TokenRequest(Request):  # type: ignore[misc]
-    """A request of token ids alone: vLLM asks twice a step and request what it has to encode."""
+    """A request of token ids alone: vLLM asks five times a step and request what else it has."""
 
     num_encoder_inputs = 0
     has_encoder_inputs = False
+    use_structured_output = False
+
+    def is_finished(self) -> bool:
+        return bool(self.status > RequestStatus.PREEMPTED)
 
 
 class _Noting:

@@ -272,7 +272,7 @@ class _Answers:
 
     def next(self) -> asyncio.Future[int]:
         """The next tokens, once they come; 0 after the last."""
-        waiter = self._waiter = self._loop.create_future()
+        waiter = self._waiter = asyncio.Future(loop=self._loop)
         if self._error is not None:
             waiter.set_exception(self._error)
         elif self.is_complete:

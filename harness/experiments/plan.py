@@ -31,7 +31,9 @@ def plan(run: RunConfig) -> Table:
         "KV cache": f"{model.kv.bytes_per_token:,} bytes a token",
         "a call holds": _holding(run, pool_blocks),
         "pool": _UNKNOWN if pool_blocks is None else _pool(run, pool_blocks),
-        "forecast": _UNKNOWN if pool_blocks is None else _forecast(run, pool_blocks),
+        "forecast for all calls from the start"
+        if workload.arrivals.is_open
+        else "forecast": _UNKNOWN if pool_blocks is None else _forecast(run, pool_blocks),
         "checks": _checks(run),
     }
     for label, text in rows.items():

@@ -70,6 +70,8 @@ class VariantPrediction:
 class Prediction:
     """A workload on a GPU, both variants.
 
+    is_open: whether calls arrive one by one; then all numbers are for `num_sessions` present from
+        the start, which fill a pool at least as early.
     session_tokens_per_s, session_bytes_per_s: mean growth of one session's KV cache.
     step_time_evidence, step_time_source: of the step times; None if there are none.
     """
@@ -77,6 +79,7 @@ class Prediction:
     model: str
     hardware: str
     num_sessions: int
+    is_open: bool
     duration_s: float
     frame_budget_s: float
     frame_prompt_tokens: int
@@ -105,6 +108,7 @@ def predict(run: RunConfig) -> Prediction:
         model=run.model.title,
         hardware=run.hardware.title,
         num_sessions=run.workload.num_sessions,
+        is_open=run.workload.arrivals.is_open,
         duration_s=run.workload.duration_s,
         frame_budget_s=run.model.frame_budget_s,
         frame_prompt_tokens=run.model.prompt_tokens_per_frame,

@@ -13,6 +13,9 @@ from harness.experiments.prediction import Prediction, VariantPrediction
 from harness.workload.growth import SaturationForecast
 
 ARITHMETIC = "arithmetic"
+# No wider than the tables: what a forecast for a closed system says of an open one.
+_OPEN = """Calls arrive one by one here. All of the above is for all of them present from the
+start: a bound, since a pool that they fill one by one is full later, or never."""
 _GIB = 2**30
 _MB = 1e6
 _UNKNOWN = "unknown"
@@ -67,6 +70,7 @@ def _variants(found: Prediction) -> Table:
 def _reasons(found: Prediction) -> str:
     sides = (found.unbounded, found.bounded)
     lines = [f"{side.retention}: [bold]{side.verdict.value}[/], {side.reason}." for side in sides]
+    lines += [_OPEN] if found.is_open else []
     return "\n".join([*lines, "Nothing was run; formulas and limits: docs/predict.md"])
 
 

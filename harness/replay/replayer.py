@@ -161,11 +161,12 @@ class Replayer:
                 # An engine asks for the next frame once it has digested this one.
                 self._recorder.ingested(session_id, clock.now() - taken_s)
 
+        now, record, tell = clock.reader(), self._recorder.tokens, self._gate.tokens
         try:
             async for num_tokens in self._engine.converse(session_id, frames()):
-                instant_s = clock.now()
-                self._recorder.tokens(session_id, num_tokens, instant_s)
-                self._gate.tokens(session_id, num_tokens, instant_s)
+                instant_s = now()
+                record(session_id, num_tokens, instant_s)
+                tell(session_id, num_tokens, instant_s)
         except EngineError as error:
             self._died(str(error))
             return

@@ -11,6 +11,7 @@ from harness.config import RunConfig
 from harness.engines.frame_time import frame_time
 from harness.experiments.plan import plan
 from harness.experiments.prediction import ExpectedVerdict, predict
+from harness.experiments.prediction_screen import screen
 from harness.kv.retention import Retention
 from harness.workload.growth import with_sessions
 
@@ -71,6 +72,21 @@ def test_its_numbers_are_those_of_checks_and_plans(paper_run: RunConfig) -> None
     assert found.unbounded.saturation is not None
     assert f"full after {found.unbounded.saturation.median_s:.0f} s" in _printed(unbounded)
     assert "never full" in _printed(paper_run)
+
+
+def test_an_open_system_is_told_that_its_arrivals_are_not_in_the_forecast() -> None:
+    run = compose(["experiment=admission", "retention=sink_window"]).run_config
+    assert run.workload.arrivals.is_open
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(screen(predict(run)))
+    assert "Calls arrive one by one here." in captured.get()
+    assert "forecast for all calls from the start" in _printed(run)
+
+
+def test_a_closed_system_is_told_nothing_of_arrivals(paper_run: RunConfig) -> None:
+    assert not predict(paper_run).is_open
+    assert "from the start" not in _printed(paper_run)
 
 
 def _printed(run: RunConfig) -> str:

@@ -2,11 +2,27 @@
 `audit` the published logs, `predict` what to expect.
 """
 
+import os
 import sys
+
+_NOBODY_READS = 141
 
 
 def main() -> int:
-    """Dispatch to the subcommand, or to Hydra; returns the exit code."""
+    """Do what the command line asks for; returns the exit code."""
+    try:
+        try:
+            return _dispatch()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # As of `... | head`; left to the interpreter's end, it would be a traceback there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOBODY_READS
+
+
+def _dispatch() -> int:
+    """Call the subcommand, or Hydra; returns the exit code."""
     if sys.argv[1:2] == ["reproduce"]:
         from harness.reproduce import command as reproduction
 

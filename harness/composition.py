@@ -33,6 +33,7 @@ CONFIG_DIR = Path(__file__).resolve().parents[1] / "conf"
 CONFIG_NAME = "config"
 # How Hydra, a dataclass and OmegaConf begin to say that they do not know a key.
 _UNKNOWN_KEY = ("Could not override", "cannot assign to field", "Key '")
+_UNREADABLE = "Error parsing override"
 # What composing a configuration can raise; `as_harness_error` words any of them.
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, dataclasses.FrozenInstanceError)
 
@@ -143,7 +144,8 @@ def as_harness_error(error: Exception) -> HarnessError:
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, choice = str(error.missing_cfg_file).rpartition("/")
         return ConfigError(f"{group}={choice} is unknown: choose {' or '.join(error.options)}")
-    text = " ".join(dict.fromkeys(_first_line(e) for e in (error, error.__cause__) if e))
+    lines = dict.fromkeys(_first_line(e).rstrip(".") for e in (error, error.__cause__) if e)
+    text = ": ".join(lines).removeprefix("Error merging override ")
     return ConfigError(text + _suggestion(text))
 
 
@@ -153,6 +155,8 @@ def _first_line(error: BaseException) -> str:
 
 def _suggestion(text: str) -> str:
     """A known key that looks like the one that Hydra or a dataclass did not know."""
+    if text.startswith(_UNREADABLE):
+        return ": write key=value, in quotes where the value holds spaces or brackets"
     quoted = text.split("'")
     if len(quoted) < 2 or not text.startswith(_UNKNOWN_KEY):
         return ""

@@ -128,7 +128,8 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model.frame_budget_s=0", "model.frame_budget_s=0.0 must be above 0"),
         ("workload.corpora=[]", "name at least one of audio_corpora/"),
         ("model.sample_rate_hz=null", "model.audio_tokens_per_s=25.0 needs model.sample_rate_hz"),
-        ("a==b", ""),
+        ("seed=x", "seed=x: Value"),
+        ("a==b", "write key=value"),
     ],
 )
 def test_a_bad_override_is_one_line_that_names_what_to_change(override: str, words: str) -> None:

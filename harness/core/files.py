@@ -41,8 +41,9 @@ def replacing(path: Path) -> Iterator[Path]:
             "choose another paths.results_dir or free the disk"
         ) from error
     finally:
-        if partial.parent.is_dir():
-            partial.unlink(missing_ok=True)
+        # A read-only file system refuses even to remove what is not there.
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _remove_abandoned(path: Path) -> None:

@@ -73,12 +73,16 @@ class TableSchema:
         try:
             table = pq.read_table(path)
         except (OSError, pa.ArrowException) as error:
-            raise TelemetryError(f"{path} cannot be read: {error}: rerun the experiment") from error
+            raise TelemetryError(
+                f"{path} cannot be read: {error}: rerun the experiment with rerun=true, or remove "
+                f"{directory}"
+            ) from error
         found = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
         wanted = f"{self.name}/{SCHEMA_VERSION}"
         if found != wanted:
             raise TelemetryError(
-                f"{path} has schema {found}, this version reads {wanted}: rerun the experiment"
+                f"{path} has schema {found}, this version reads {wanted}: rerun the experiment "
+                f"with rerun=true, or remove {directory}"
             )
         loaded: pd.DataFrame = table.to_pandas()
         return loaded

@@ -40,6 +40,14 @@ def planned_pool_blocks(run: RunConfig) -> int | None:
     return max(0, run.model.kv.blocks_in(int(left), run.engine.block_size_tokens))
 
 
+def most_in_flight_tokens(run: RunConfig) -> int:
+    """Tokens that may be scheduled and not yet settled: a full step, two with async scheduling.
+
+    Source: `VllmConfig.max_in_flight_tokens`, vLLM 0.32, without pipeline parallelism.
+    """
+    return (2 if run.is_scheduled_async else 1) * run.engine.max_num_batched_tokens
+
+
 def plateau_occupancy(run: RunConfig, pool_blocks: int) -> float:
     """Pool share that all sessions together would hold in the end; above 1 the pool overflows."""
     return run.workload.num_sessions * session_plateau_blocks(run) / pool_blocks
@@ -121,7 +129,7 @@ def _least_pool_blocks(run: RunConfig) -> int:
     held = plateau_blocks(
         run.retention,
         run.engine.block_size_tokens,
-        run.engine.max_num_batched_tokens,
+        most_in_flight_tokens(run),
         max_model_len=run.max_model_len,
     )
     assert held is not None, "max_model_len bounds every session"

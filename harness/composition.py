@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import itertools
 import random
+import re
 import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ CONFIG_NAME = "config"
 # How Hydra, a dataclass and OmegaConf begin to say that they do not know a key.
 _UNKNOWN_KEY = ("Could not override", "cannot assign to field", "Key '")
 _UNREADABLE = "Error parsing override"
+# How they name the grid, or one of its keys, as what was overridden.
+_GRID_OVERRIDE = re.compile(r"(?:override '?|^Key ')grid\b(?:\.([\w.]+))?")
 # What composing a configuration can raise; `as_harness_error` words any of them.
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, dataclasses.FrozenInstanceError)
 
@@ -144,9 +147,21 @@ def as_harness_error(error: Exception) -> HarnessError:
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, choice = str(error.missing_cfg_file).rpartition("/")
         return ConfigError(f"{group}={choice} is unknown: choose {' or '.join(error.options)}")
-    lines = dict.fromkeys(_first_line(e).rstrip(".") for e in (error, error.__cause__) if e)
+    lines = list(dict.fromkeys(_first_line(e).rstrip(".") for e in (error, error.__cause__) if e))
+    if grid := _GRID_OVERRIDE.search(" ".join(lines)):
+        return ConfigError(_grid_wording(grid[1]))
     text = ": ".join(lines).removeprefix("Error merging override ")
     return ConfigError(text + _suggestion(text))
+
+
+def _grid_wording(key: str | None) -> str:
+    """How a swept key is varied, for who wanted to change the grid itself."""
+    refused = f"grid.{key} cannot be set so" if key else "grid cannot be taken away or replaced"
+    name = key or "KEY"
+    return (
+        f"{refused}: name the swept key itself, {name}=VALUE, and only that is run; "
+        f"'grid={{{name}:[VALUE,VALUE]}}' varies it over others"
+    )
 
 
 def _first_line(error: BaseException) -> str:
@@ -161,6 +176,8 @@ def _suggestion(text: str) -> str:
     if len(quoted) < 2 or not text.startswith(_UNKNOWN_KEY):
         return ""
     known = _keys(schema_node(Invocation))
+    if quoted[1] in known:
+        return ": a key cannot be taken away with ~, only set to another value"
     near = difflib.get_close_matches(quoted[1], known, n=1)
     return f": did you mean {near[0]}?" if near else ": see harness/config/ for every key"
 

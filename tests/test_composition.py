@@ -72,6 +72,30 @@ def test_a_point_of_a_grid_is_what_its_own_overrides_compose(experiment: str, na
     assert compose([f"experiment={experiment}", *choices]) == last
 
 
+def test_a_swept_key_with_a_dot_is_named_itself_and_the_error_says_how() -> None:
+    with pytest.raises(ConfigError) as caught:
+        expand(["experiment=long_life", 'grid.engine.host_bound=["true"]'])
+    assert "engine.host_bound=VALUE, and only that is run" in str(caught.value)
+    points = expand(["experiment=long_life", "engine.host_bound=true", "retention=sink_window"])
+    assert [point.engine.host_bound for point in points] == [True]
+    swept = expand(["experiment=long_life", "grid={engine.host_bound:[true]}"])
+    assert [point.engine.host_bound for point in swept] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("~grid", "grid cannot be taken away or replaced: name the swept key itself, KEY=VALUE"),
+        ("~more_grids", "a key cannot be taken away with ~, only set to another value"),
+    ],
+)
+def test_what_is_taken_away_is_not_suggested_to_be_meant(override: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        expand([override])
+    assert words in str(caught.value)
+    assert "did you mean" not in str(caught.value)
+
+
 def test_a_bad_choice_of_a_grid_is_one_line_that_names_what_to_change() -> None:
     with pytest.raises(ConfigError, match=r"did you mean workload\.num_sessions"):
         expand(["+grid={workload.num_session:['3']}"])
@@ -130,6 +154,9 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model.sample_rate_hz=null", "model.audio_tokens_per_s=25.0 needs model.sample_rate_hz"),
         ("seed=x", "seed=x: Value"),
         ("a==b", "write key=value"),
+        ("grid.seed=[1,2]", "seed=VALUE, and only that is run; 'grid={seed:[VALUE,VALUE]}' varies"),
+        ("grid.retention=unbounded", "grid.retention cannot be set so: name the swept key itself"),
+        ("grid=null", "grid cannot be taken away or replaced"),
     ],
 )
 def test_a_bad_override_is_one_line_that_names_what_to_change(override: str, words: str) -> None:

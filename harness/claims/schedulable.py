@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from harness.analysis.schedulable import interval_of
@@ -25,14 +27,12 @@ def property_of_the_system(tables: Tables) -> Judgement:
     median, low, high = known
     over_ramps = bounded.groupby("target_s")["median"].apply(spread_of)
     over_targets = bounded.groupby("arrival_rate_per_s")["median"].apply(spread_of)
-    return from_parts(
+    agrees_over_ramps = bool((over_ramps <= SAME_WITHIN).all())
+    agrees_over_targets = len(over_ramps) > 1 and bool((over_targets <= SAME_WITHIN).all())
+    judgement = from_parts(
         {
-            f"over ramps the medians agree within {SAME_WITHIN:.0%}": bool(
-                (over_ramps <= SAME_WITHIN).all()
-            ),
-            f"over targets, too ({len(over_ramps)} of them)": bool(
-                len(over_ramps) > 1 and (over_targets <= SAME_WITHIN).all()
-            ),
+            f"over ramps the medians agree within {SAME_WITHIN:.0%}": agrees_over_ramps,
+            f"over targets, too ({len(over_ramps)} of them)": agrees_over_targets,
             f"they are the schedulable concurrency within {SAME_WITHIN:.0%}": bool(
                 (bounded["bias"].abs() <= SAME_WITHIN).all()
             ),
@@ -50,6 +50,15 @@ def property_of_the_system(tables: Tables) -> Judgement:
             + f"; the authors: {_authors(tables['paper'])}"
         ),
     )
+    depends_on = [
+        name
+        for name, agrees in (("ramp", agrees_over_ramps), ("target", agrees_over_targets))
+        if not agrees
+    ]
+    if depends_on and len(over_ramps) > 1:
+        finding = f"where AIMD settles is a property of the {' and of the '.join(depends_on)}"
+        return replace(judgement, why=f"{finding}; {judgement.why}")
+    return judgement
 
 
 def spread_of(medians: pd.Series) -> float:

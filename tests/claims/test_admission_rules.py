@@ -138,6 +138,28 @@ def test_a_property_of_the_system_depends_on_neither_ramp_nor_target(
     assert schedulable.property_of_the_system(_study(medians)).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("slow", "fast", "finding"),
+    [
+        ((60, 205), (64, 209), "property of the target; does not hold"),
+        ((60, 62), (90, 95), "property of the ramp; does not hold"),
+        ((60, 90), (90, 205), "property of the ramp and of the target; does not hold"),
+        ((205, 208), (210, 209), "over ramps the medians agree"),
+    ],
+)
+def test_what_a_settled_number_depends_on_is_said_first(
+    slow: tuple[int, int], fast: tuple[int, int], finding: str
+) -> None:
+    medians = {
+        (target_s, rate): found
+        for rate, pair in ((2.0, slow), (16.0, fast))
+        for target_s, found in zip((0.6, 1.8), pair, strict=True)
+    }
+    judgement = schedulable.property_of_the_system(_study(medians))
+    assert finding in judgement.why
+    assert judgement.why.startswith(("where AIMD settles is a", "over ramps"))
+
+
 def _try(model: str, n: int, served: bool, **changes: Any) -> dict[str, Any]:
     run = {
         "model": model,

@@ -8,6 +8,9 @@ from harness.engines.sim_args import check_simulation, simulated_pool_blocks
 GPU = ("scale=full", "model=qwen3_omni", "hardware=rtx_pro_6000")
 
 
+LONG = (*GPU, "retention=sink_window", "engine.max_model_len=32768", "workload.num_sessions=2")
+
+
 def _run(*overrides: str) -> RunConfig:
     return compose(["engine=sim", *overrides]).run_config
 
@@ -26,6 +29,8 @@ def test_the_simulated_pool_is_the_papers() -> None:
         (["model.name=mine"], ConfigError, "this_machine.yaml has no step time of mine"),
         (["hardware=h200"], ConfigError, "of qwen2_5_omni at scale=full, not tiny"),
         ([*GPU, "engine.kv_pool_blocks=100"], PoolExhausted, "below the 516 blocks"),
+        # 1023 of the window and two steps of 8192 on 1088 blocks, 1 unaligned, 1 of sinks.
+        ([*LONG, "engine.kv_pool_blocks=1089"], PoolExhausted, "below the 1090 blocks"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_in_one_line(

@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.capacity import plateau_occupancy
+from harness.capacity import most_in_flight_tokens, plateau_occupancy
 from harness.config import RunConfig
 from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
+from harness.engines.sim_args import vllm_config
 from harness.engines.simulated import SimulatedEngine
 from harness.telemetry.schemas import STEPS
 from harness.workload.corpus import Clip
@@ -43,6 +44,14 @@ def assert_equal(one: Recording, other: Recording) -> None:
 def test_one_run_gives_one_recording(simulated: Simulate, retention: str, is_async: str) -> None:
     run = configured(*CROWD, f"retention={retention}", f"engine.async_scheduling={is_async}")
     assert_equal(simulated(run), simulated(run))
+
+
+@pytest.mark.parametrize("is_async", ["true", "false"])
+def test_vllm_counts_as_many_tokens_in_flight_as_capacity_does(
+    is_async: str, tmp_path: Path
+) -> None:
+    run = configured(f"engine.async_scheduling={is_async}")
+    assert vllm_config(run, tmp_path).max_in_flight_tokens == most_in_flight_tokens(run)
 
 
 def test_the_unbounded_cliff_comes_when_arithmetic_says_and_the_bound_prevents_it(

@@ -76,10 +76,10 @@ def test_a_swept_key_with_a_dot_is_named_itself_and_the_error_says_how() -> None
     with pytest.raises(ConfigError) as caught:
         expand(["experiment=long_life", 'grid.engine.host_bound=["true"]'])
     assert "engine.host_bound=VALUE, and only that is run" in str(caught.value)
-    points = expand(["experiment=long_life", "engine.host_bound=true", "retention=sink_window"])
-    assert [point.engine.host_bound for point in points] == [True]
-    swept = expand(["experiment=long_life", "grid={engine.host_bound:[true]}"])
-    assert [point.engine.host_bound for point in swept] == [True, True]
+    points = expand(["experiment=long_life", "engine.host_bound=true"])
+    assert {point.engine.host_bound for point in points} == {True}
+    swept = expand(["experiment=long_life", "grid={engine.host_bound:[true]}", "more_grids=[]"])
+    assert {point.engine.host_bound for point in swept} == {True}
 
 
 @pytest.mark.parametrize(

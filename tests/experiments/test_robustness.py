@@ -89,7 +89,7 @@ def _names(results: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("stage", "work"),
     [
-        ("cliff_frames.parquet", _experiment),
+        ("cliff.frames.parquet", _experiment),
         ("cliff.parquet", _experiment),
         ("cliff.pdf", _experiment),
         ("cliff.png", _experiment),

@@ -66,6 +66,7 @@ def test_runs_that_are_not_alive_decide_nothing() -> None:
 
 def test_age_counts_from_a_sessions_own_first_frame() -> None:
     ages = tables({512: 0.1})["by_age"].set_index("age_s")["p90_s"]
-    assert list(ages.index) == [15.0 + 30 * n for n in range(8)]
-    assert ages.loc[105.0] == pytest.approx(0.001)
-    assert ages.loc[135.0] == pytest.approx(0.1)
+    # Ten bins up to the oldest frame's 238 s.
+    assert list(ages.index) == pytest.approx([23.8 * (n + 0.5) for n in range(10)])
+    assert ages.iloc[4] == pytest.approx(0.001)
+    assert ages.iloc[5] == pytest.approx(0.1)

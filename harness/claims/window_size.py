@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.analysis.tables import Tables
 from harness.claims.judgement import Judgement, from_parts, not_measured
 from harness.diagnosis.verdicts import Verdict
 
-# The paper's windows are 512, 1024, 2048 and, the large one, 4096: the largest is the large one.
-NUM_WINDOWS = 4
-# "Flat": highest over lowest of the small windows; live ones scatter. "Rises": over the highest.
+SMALL = (512, 1024, 2048)
+LARGE = 4096
+# "Flat": highest over lowest of the small windows. "Rises": over the highest of those.
 FLAT_FACTOR = 1.1
-LIVE_FLAT_FACTOR = 1.25
 RISE_FACTOR = 2.0
 
 
 def latency(tables: Tables) -> Judgement:
-    """C9: the 90th percentile of latency is flat over all windows but the largest, and rises there.
+    """C9: the 90th percentile of latency is flat up to W = 2048 and rises at 4096.
 
-    On a tiny engine the windows are smaller than the paper's, and attention over them is cheap.
+    Other windows, as a tiny engine's, are shown and decide nothing.
     """
     late = tables.get("late")
     if late is None or late.empty:
@@ -27,21 +28,20 @@ def latency(tables: Tables) -> Judgement:
         first = spoiled.iloc[0]
         return not_measured(f"the {first['variant']} run is {first['verdict']}")
     p90 = late.dropna(subset="window_tokens").set_index("window_tokens")["p90_s"].sort_index()
-    if len(p90) < NUM_WINDOWS:
-        return not_measured(f"the table holds {len(p90)} windows, not {NUM_WINDOWS}")
-    is_live = late["evidence"].str.startswith("live").any()
-    factor = LIVE_FLAT_FACTOR if is_live else FLAT_FACTOR
-    small, large, largest = p90.iloc[:-1], p90.iloc[-1], p90.index[-1]
-    names = ", ".join(f"{window:.0f}" for window in small.index)
+    ours = "p90 once every window is full: " + ", ".join(
+        f"W = {window:.0f}: {value * 1e3:.0f} ms" for window, value in p90.items()
+    )
+    if not {*SMALL, LARGE} <= set(p90.index):
+        return replace(not_measured("the table lacks one of the paper's windows"), ours=ours)
+    small = p90.loc[list(SMALL)]
     return from_parts(
         {
-            f"p90 is flat within {factor - 1:.0%} at W = {names}": bool(
-                small.max() <= factor * small.min()
+            f"p90 is flat within {FLAT_FACTOR - 1:.0%} at W = 512, 1024, 2048": bool(
+                small.max() <= FLAT_FACTOR * small.min()
             ),
-            f"and at least {RISE_FACTOR:g} times as high at W = {largest:.0f}": bool(
-                large >= RISE_FACTOR * small.max()
+            f"and at least {RISE_FACTOR:g} times as high at W = {LARGE}": bool(
+                p90.loc[LARGE] >= RISE_FACTOR * small.max()
             ),
         },
-        ours="p90 once every window is full: "
-        + ", ".join(f"W = {window:.0f}: {value * 1e3:.0f} ms" for window, value in p90.items()),
+        ours=ours,
     )

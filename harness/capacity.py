@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.config import OnMaxModelLen, RunConfig
 from harness.core.errors import ConfigError, PoolExhausted
 from harness.kv.geometry import blocks_for
-from harness.kv.retention import plateau_blocks, validate_for_block_size
+from harness.kv.retention import plateau_blocks, recycling_of, validate_for_block_size
 
 # Activations at max_num_batched_tokens, encoder cache and CUDA graphs; vLLM profiles it at
 # start-up.
@@ -58,7 +58,7 @@ def _held_blocks(run: RunConfig, in_flight_tokens: int) -> int:
         run.retention,
         run.engine.block_size_tokens,
         in_flight_tokens,
-        max_model_len=min(run.final_session_tokens, run.max_model_len),
+        max_model_len=min(run.longest_request_tokens, run.max_model_len),
     )
     assert held is not None, "a session with an end holds a finite number of blocks"
     return held
@@ -73,8 +73,14 @@ def check_capacity(run: RunConfig) -> None:
     """
     engine, workload = run.engine, run.workload
     validate_for_block_size(run.retention, engine.block_size_tokens)
+    recycling_of(run.retention, run.most_frame_tokens)
     # One more token is sampled after the last frame's KV is counted.
-    longest = run.final_session_tokens + 1
+    longest = run.longest_request_tokens + 1
+    if run.retention.is_recycled and longest > run.max_model_len:
+        raise ConfigError(
+            f"retention.window_tokens={run.retention.window_tokens} makes requests of {longest} "
+            f"tokens, over engine.max_model_len={run.max_model_len}: lower the window or raise it"
+        )
     if longest > run.max_model_len and engine.on_max_model_len is OnMaxModelLen.refuse:
         raise ConfigError(
             f"workload.duration_s={workload.duration_s} makes sessions of {longest} tokens, over "
@@ -100,7 +106,7 @@ def check_engine_starts(run: RunConfig, pool_blocks: int) -> None:
     """Refuse a pool that vLLM would refuse at start-up. Raises: PoolExhausted."""
     least = _least_pool_blocks(run)
     if pool_blocks < least:
-        knob = "max_num_batched_tokens" if run.retention.is_bounded else "max_model_len"
+        knob = "max_num_batched_tokens" if run.retention.is_evicting else "max_model_len"
         raise PoolExhausted(
             f"engine.kv_pool_blocks={pool_blocks} is below the {least} blocks of "
             f"{run.engine.block_size_tokens} tokens that vLLM needs to start: raise it or lower "

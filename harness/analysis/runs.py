@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.analysis.drift import latency_drift
 from harness.diagnosis.verdicts import Recording
-from harness.kv.retention import Retention
+from harness.kv.retention import Retention, RetentionKind
 
 Recorded = tuple[dict[str, Any], Recording]
 
@@ -31,6 +31,8 @@ def retention_label(retention: Retention) -> str:
     """What a session keeps, in words. Example: `unbounded`, `bounded (W=128, S=32)`."""
     if not retention.is_bounded:
         return "unbounded"
+    if retention.is_recycled:
+        return f"recycled (W={retention.window_tokens})"
     if retention.native:
         return f"native context (W={retention.window_tokens})"
     sinks = f", S={retention.sink_tokens}" if retention.sink_tokens else ""
@@ -40,8 +42,13 @@ def retention_label(retention: Retention) -> str:
 def variant(summary: dict[str, Any]) -> str:
     """The label of a run, from its verdict.json."""
     kept = summary["retention"]
+    is_recycled = kept.get("kind") == RetentionKind.recycle.name
     return retention_label(
-        Retention(window_tokens=kept["window_tokens"], sink_tokens=kept["sink_tokens"])
+        Retention(
+            window_tokens=kept["window_tokens"],
+            sink_tokens=kept["sink_tokens"],
+            kept_share=0.0 if is_recycled else None,
+        )
     )
 
 

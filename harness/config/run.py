@@ -84,8 +84,20 @@ class RunConfig:
 
         With drawn answer lengths: if every one of them were the longest.
         """
-        prompt = self.model.prompt_tokens_per_frame
-        return self.num_frames * (prompt + self.longest_answer_tokens - 1)
+        return self.num_frames * self.most_frame_tokens
+
+    @property
+    def most_frame_tokens(self) -> int:
+        """KV positions that no frame exceeds."""
+        return self.model.prompt_tokens_per_frame + self.longest_answer_tokens - 1
+
+    @property
+    def longest_request_tokens(self) -> int:
+        """KV positions that no request exceeds, if nothing is evicted; recycled ones end at W."""
+        window = self.retention.window_tokens
+        if self.retention.is_recycled and window is not None:
+            return min(window, self.final_session_tokens)
+        return self.final_session_tokens
 
     @property
     def longest_answer_tokens(self) -> int:
@@ -97,14 +109,14 @@ class RunConfig:
 
     @property
     def max_model_len(self) -> int:
-        """Longest request the engine is set up for: as configured, or the horizon in whole blocks.
+        """Longest request the engine is set up for: as configured, or what the run needs in blocks.
 
         One token more is sampled than is computed. Example: 1180 tokens, block 32 -> 1184.
         """
         if self.engine.max_model_len is not None:
             return self.engine.max_model_len
         block = self.engine.block_size_tokens
-        return -(-(self.final_session_tokens + 1) // block) * block
+        return -(-(self.longest_request_tokens + 1) // block) * block
 
     @property
     def most_admitted(self) -> int:

@@ -10,7 +10,7 @@ class Notice:
     """Something an engine did to a session.
 
     instant_s: on the run's clock.
-    kind: preempted | rotated | ended; as in the events table.
+    kind: preempted | rotated | recycled | ended; as in the events table.
     detail: what a person needs to know.
     """
 

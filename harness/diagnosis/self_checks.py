@@ -42,10 +42,10 @@ def _release_lag(run: RunConfig, recording: Recording) -> str | None:
 
 def _session_length(run: RunConfig, recording: Recording) -> str | None:
     is_cut = run.engine.on_max_model_len is not OnMaxModelLen.refuse
-    if is_cut or run.final_session_tokens < run.max_model_len:
+    if is_cut or run.longest_request_tokens < run.max_model_len:
         return None
     return (
-        f"sessions of {run.final_session_tokens} tokens would reach "
+        f"requests of {run.longest_request_tokens} tokens would reach "
         f"engine.max_model_len={run.max_model_len}, where vLLM kills the engine core"
     )
 

@@ -10,7 +10,8 @@ A frame of c prompt and m output tokens is in m steps; on an idle engine they ta
 
 q is the share of its other steps that hold somebody's prompt: the frames that come during a step,
 at most 1. A staggered frame first waits for the step that runs when it comes, and where steps are
-decided on ahead, for one more.
+decided on ahead, for one more. Where sessions are recycled, a frame is taken with its share of what
+is encoded again; one that begins a request takes longer than that.
 
 Source: ours; means, set beside simulated runs in docs/predict.md.
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 from harness.config import ArrivalKind, RunConfig
 from harness.engines.step_time import step_time_s
+from harness.kv.retention import recycling_of
 from harness.models.hardware import StepTime
 from harness.workload.answers import answer_moments
 
@@ -48,7 +50,9 @@ def frame_time(run: RunConfig, cost: StepTime, context_tokens: float) -> FrameTi
     context_tokens: cached tokens of each session that its steps read.
     """
     num_steps = answer_moments(run).mean
-    prompt = run.model.prompt_tokens_per_frame
+    recycling = recycling_of(run.retention, run.model.kv_tokens_per_frame)
+    encoded = 1.0 + (recycling.encoded_again if recycling else 0.0)
+    prompt = run.model.prompt_tokens_per_frame + (encoded - 1) * run.model.kv_tokens_per_frame
     read_bytes = context_tokens * run.model.kv.bytes_per_token
     num_sessions, budget_s = run.workload.num_sessions, run.model.frame_budget_s
 
@@ -57,7 +61,7 @@ def frame_time(run: RunConfig, cost: StepTime, context_tokens: float) -> FrameTi
             cost,
             num_requests=num_frames,
             num_prefill_tokens=num_frames * prompt if is_prefill else 0,
-            num_frames=num_frames if is_prefill else 0,
+            num_frames=num_frames * encoded if is_prefill else 0,
             context_bytes=num_frames * read_bytes,
         )
 
@@ -67,15 +71,15 @@ def frame_time(run: RunConfig, cost: StepTime, context_tokens: float) -> FrameTi
         # A prompt that does not fit the step goes into another one.
         num_further_steps = -(-num_sessions * prompt // run.engine.max_num_batched_tokens) - 1
         latency_s: float | None = (
-            num_sessions * cost.ingest_frame_s
+            num_sessions * encoded * cost.ingest_frame_s
             + num_further_steps * (cost.base_s + cost.prefill_step_s)
             + step_s(num_sessions, is_prefill=True)
             + (num_steps - 1) * step_s(num_sessions, is_prefill=False)
         )
     else:
-        latency_s = _staggered_s(run, cost, num_steps, alone_s, shared_s)
+        latency_s = _staggered_s(run, cost, encoded, num_steps, alone_s, shared_s)
     engine_load = num_sessions * shared_s / budget_s
-    front_end_load = num_sessions * cost.ingest_frame_s / budget_s
+    front_end_load = num_sessions * encoded * cost.ingest_frame_s / budget_s
     return FrameTime(
         latency_s=None if max(engine_load, front_end_load) >= 1 else latency_s,
         engine_load=engine_load,
@@ -84,7 +88,12 @@ def frame_time(run: RunConfig, cost: StepTime, context_tokens: float) -> FrameTi
 
 
 def _staggered_s(
-    run: RunConfig, cost: StepTime, num_steps: float, alone_s: float, shared_s: float
+    run: RunConfig,
+    cost: StepTime,
+    encoded: float,
+    num_steps: float,
+    alone_s: float,
+    shared_s: float,
 ) -> float | None:
     others_per_s = (run.workload.num_sessions - 1) / run.model.frame_budget_s
     if others_per_s * shared_s >= 1:
@@ -98,4 +107,4 @@ def _staggered_s(
     # A step is decided on ahead only if a frame of the running one goes on in it.
     steps_before = 0.5 + (min(1.0, num_steps - 1) if run.is_scheduled_async else 0.0)
     wait_s = min(1.0, others_per_s * in_steps_s) * steps_before * step_s
-    return cost.ingest_frame_s + wait_s + in_steps_s
+    return encoded * cost.ingest_frame_s + wait_s + in_steps_s

@@ -88,9 +88,9 @@ class _TokenRequest(Request):  # type: ignore[misc]
 
 
 class _Noting:
-    """Mixin over a vLLM scheduler that keeps what was preempted, and where each chunk begins.
+    """Mixin over a vLLM scheduler that keeps what was preempted, and where each frame begins.
 
-    chunk_starts: request id -> position of the first token of each of its chunks, in order.
+    chunk_starts: request id -> position of the first token of each of its frames, in order.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -169,9 +169,21 @@ class SchedulerCore:
         self._sampling: dict[int, SamplingParams] = {}
 
     def add(
-        self, request_id: str, prompt_token_ids: list[int], output_tokens: int, arrival_s: float
+        self,
+        request_id: str,
+        prompt_token_ids: list[int],
+        output_tokens: int,
+        arrival_s: float,
+        *,
+        starts: list[int],
     ) -> None:
-        """Start a session's request, or extend it by one chunk."""
+        """Start a session's request, or extend it by one chunk.
+
+        starts: where in the chunk each of its frames begins; several in the first chunk of a
+            recycled request.
+        """
+        if len(starts) > 1:
+            self._scheduler.chunk_starts[request_id] = starts
         self._scheduler.add_request(
             self._request(request_id, prompt_token_ids, output_tokens, arrival_s, resumable=True)
         )
@@ -246,7 +258,7 @@ class SchedulerCore:
             first = computed - num_tokens
             if first < request.num_prompt_tokens:
                 num_prefill_tokens += num_tokens
-                # A chunk's audio is encoded whole, in the step that begins it.
+                # A frame's audio is encoded whole, in the step that begins it.
                 starts = chunk_starts[request_id]
                 num_frames += bisect_left(starts, computed) - bisect_left(starts, first)
             sampled.append([] if request.is_prefill_chunk else [_SAMPLED_TOKEN])
@@ -304,7 +316,7 @@ def _kv_cache_config(run: RunConfig, num_blocks: int) -> KVCacheConfig:
             drop=("attention_chunk_size", "non_causal"),
             sliding_window=run.retention.window_tokens,
         )
-    elif run.retention.is_bounded:
+    elif run.retention.is_evicting:
         spec = bounded_spec(spec, run.retention)
     layers = [f"model.layers.{index}.attn" for index in range(kv.num_layers)]
     return KVCacheConfig(

@@ -30,7 +30,7 @@ from harness.core.notices import Notice
 from harness.core.pool_state import PoolState
 from harness.core.seeding import named_rng
 from harness.engines.base import Frame
-from harness.engines.sessions import preemption_notice, session_requests
+from harness.engines.sessions import Part, preemption_notice, session_requests
 from harness.engines.sim_args import simulated_step_time
 from harness.engines.step_work import STEP_LOG, StepLog
 
@@ -84,20 +84,20 @@ class SimulatedEngine:
         self._serving.add_done_callback(self._ended)
 
     async def converse(self, session_id: int, frames: AsyncIterator[Frame]) -> AsyncIterator[int]:
-        """One request after the other, each ended before max_model_len."""
-        for name, part in session_requests(self._run, session_id, frames, self._notices):
-            answers = self._open(name, part)
+        """One request after the other, each ended before it would hold too much."""
+        async for part in session_requests(self._run, session_id, frames, self._notices):
+            answers = self._open(part)
             try:
                 while num_tokens := answers.take() or await answers.next():
                     yield num_tokens
             finally:
-                self._close(name)
+                self._close(part.name)
 
-    def _open(self, name: str, frames: AsyncIterator[Frame]) -> _Answers:
+    def _open(self, part: Part) -> _Answers:
         if self._core is None or self._death is not None:
             raise self._death or EngineError("the engine is not running: start() was not called")
-        feeding = asyncio.create_task(self._feed(self._core, name, frames))
-        answers = self._answers[name] = _Answers(feeding)
+        feeding = asyncio.create_task(self._feed(self._core, part))
+        answers = self._answers[part.name] = _Answers(feeding)
         return answers
 
     def _close(self, name: str) -> None:
@@ -107,15 +107,25 @@ class SimulatedEngine:
             self._aborts.append(name)
             self._input_came.set()
 
-    async def _feed(self, core: SchedulerCore, name: str, frames: AsyncIterator[Frame]) -> None:
-        """Every frame extends the request's prompt and decodes a fixed count of tokens."""
-        num_prompt_tokens = self._run.model.prompt_tokens_per_frame
-        async for frame in frames:
-            await self._digest()
-            # As with audio: no two frames are alike, whatever the prefix cache may look for.
-            token = (frame.session_id + 2) << 24 | frame.index + 1
-            prompt = [token] * num_prompt_tokens
-            self._post(partial(core.add, name, prompt, frame.output_tokens, clock.now()))
+    async def _feed(self, core: SchedulerCore, part: Part) -> None:
+        """Every frame extends the request's prompt and decodes a fixed count of tokens.
+
+        What a recycled request keeps goes in with its first new frame.
+        """
+        name, kept = part.name, part.kept
+        async for frame in part.frames:
+            await self._digest(len(kept) + 1)
+            prompt: list[int] = []
+            starts: list[int] = []
+            for again in kept:
+                starts.append(len(prompt))
+                prompt += self._prompt(again, again.output_tokens - 1)
+            starts.append(len(prompt))
+            prompt += self._prompt(frame)
+            self._post(
+                partial(core.add, name, prompt, frame.output_tokens, clock.now(), starts=starts)
+            )
+            kept = []
 
         def close() -> None:
             if core.close(name, clock.now()):
@@ -123,11 +133,16 @@ class SimulatedEngine:
 
         self._post(close)
 
-    async def _digest(self) -> None:
-        """Wait for the front end, and for its work on one frame."""
+    def _prompt(self, frame: Frame, num_said: int = 0) -> list[int]:
+        # As with audio: no two frames are alike, whatever the prefix cache may look for.
+        token = (frame.session_id + 2) << 24 | frame.index + 1
+        return [token] * (self._run.model.prompt_tokens_per_frame + num_said)
+
+    async def _digest(self, num_frames: int) -> None:
+        """Wait for the front end, and for its work on one chunk."""
         if self._ingest_frame_s:
             start_s = max(clock.now(), self._front_end_free_s)
-            duration_s = self._ingest_frame_s * self._front_end_jitter.factor()
+            duration_s = num_frames * self._ingest_frame_s * self._front_end_jitter.factor()
             self._front_end_free_s = start_s + duration_s
             await clock.sleep_until(self._front_end_free_s)
 

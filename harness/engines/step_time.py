@@ -40,8 +40,8 @@ def step_time_s(
     cost: StepTime,
     *,
     num_requests: int,
-    num_prefill_tokens: int = 0,
-    num_frames: int = 0,
+    num_prefill_tokens: float = 0,
+    num_frames: float = 0,
     context_bytes: float = 0.0,
 ) -> float:
     """Seconds that one step takes.

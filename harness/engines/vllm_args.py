@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
+from harness.kv.retention import recycling_of
 from harness.models.front_ends import FrontEnd
 from harness.models.probe import probe_checkpoint
 from harness.models.tiny import ensure_tiny_checkpoint
@@ -88,6 +89,11 @@ def engine_args(
         },
         **front_end.engine_args,
     }
+    recycling = recycling_of(run.retention, run.model.prompt_tokens_per_frame)
+    if recycling is not None and "limit_mm_per_prompt" in arguments:
+        # Kept frames go in with a new one; the shorter their answers, the more of them.
+        limits = {**arguments["limit_mm_per_prompt"], "audio": recycling.kept_frames + 1}
+        arguments["limit_mm_per_prompt"] = limits
     if run.model.native_context_tokens is not None:
         # A published configuration turns the model's own context on, so that a run without it has
         # to turn it off.

@@ -23,8 +23,9 @@ from harness.core.errors import EngineError
 from harness.core.notices import Notice
 from harness.core.pool_state import PoolState, PoolStatePage
 from harness.engines.base import Frame
-from harness.engines.sessions import preemption_notice, session_requests
+from harness.engines.sessions import Part, Said, preemption_notice, session_requests
 from harness.engines.vllm_args import checkpoint_of, engine_args
+from harness.kv.retention import recycling_of
 from harness.models.front_ends import FrontEnd, load_front_end
 
 if TYPE_CHECKING:
@@ -84,18 +85,26 @@ class VllmEngine:
         return AsyncLLM.from_vllm_config(config, disable_log_stats=True)
 
     def _check_bound(self, report: dict[str, Any]) -> None:
-        wanted = self._run.retention
+        kept = self._run.retention
+        # A recycled session is bounded by its requests; the engine keeps all of each.
+        wanted = (kept.window_tokens if kept.is_evicting else None, kept.sink_tokens)
         found = (report["window_tokens"], report["sink_tokens"])
-        if found != (wanted.window_tokens, wanted.sink_tokens):
+        if found != wanted:
             raise EngineError(
                 f"the engine keeps W={found[0]}, S={found[1]} of a session, not the configured "
-                f"W={wanted.window_tokens}, S={wanted.sink_tokens}: is the harness installed "
+                f"W={wanted[0]}, S={wanted[1]}: is the harness installed "
                 "(`pip install -e .`) and VLLM_PLUGINS unset?"
             )
 
     async def _warm_up(self) -> None:
-        """Pay lazy initialisation in a throw-away session whose blocks are returned."""
+        """Pay lazy initialisation in a throw-away session whose blocks are returned.
+
+        Where sessions are recycled, this one is as well: once.
+        """
         num_frames = self._run.engine.warmup_frames
+        recycling = recycling_of(self._run.retention, self._run.model.kv_tokens_per_frame)
+        if recycling is not None:
+            num_frames = max(num_frames, recycling.frames_per_request + 1)
         num_samples = self._run.model.frame_samples
         noise = np.random.default_rng(0).normal(0, 0.01, num_samples).astype(np.float32)
         output_tokens = self._run.model.output_tokens_per_frame
@@ -106,27 +115,38 @@ class VllmEngine:
 
         async for _ in self.converse(WARMUP_SESSION, frames()):
             pass
+        self._notices.clear()
 
     async def converse(self, session_id: int, frames: AsyncIterator[Frame]) -> AsyncIterator[int]:
-        """One streaming-input request after the other, each ended before max_model_len."""
-        for name, part in session_requests(self._run, session_id, frames, self._notices):
-            async for num_tokens in self._request(name, session_id, part):
+        """One streaming-input request after the other, each ended before it would hold too much."""
+        said = Said()
+        async for part in session_requests(self._run, session_id, frames, self._notices):
+            said.forget_all_but(part.kept)
+            async for num_tokens in self._request(part, session_id, said):
                 yield num_tokens
 
-    async def _request(
-        self, name: str, session_id: int, frames: AsyncIterator[Frame]
-    ) -> AsyncIterator[int]:
-        """One request: every frame extends its prompt and decodes a fixed count of tokens."""
+    async def _request(self, part: Part, session_id: int, said: Said) -> AsyncIterator[int]:
+        """One request: every frame extends its prompt and decodes a fixed count of tokens.
+
+        What a recycled request keeps goes in with its first new frame.
+        """
         from vllm.engine.protocol import StreamingInput
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         if self._llm is None or self._front_end is None:
             raise EngineError("the engine is not running: start() was not called or failed")
         call = self._front_end.open_session(session_id)
+        kept = said.with_answers(part.kept)
 
         async def chunks() -> AsyncIterator[StreamingInput]:
-            async for frame in frames:
-                prompt = call.prompt(frame.index, frame.audio)
+            nonlocal kept
+            async for frame in part.frames:
+                said.expect(frame)
+                if kept:
+                    prompt = call.recycled_prompt(kept, frame.index, frame.audio)
+                    kept = []
+                else:
+                    prompt = call.prompt(frame.index, frame.audio)
                 if inspect.isawaitable(prompt):
                     prompt = await prompt
                 yield StreamingInput(
@@ -135,8 +155,9 @@ class VllmEngine:
 
         sampling = self._sampling(self._run.model.output_tokens_per_frame)
         try:
-            async for output in self._llm.generate(chunks(), sampling, request_id=name):
+            async for output in self._llm.generate(chunks(), sampling, request_id=part.name):
                 if output.outputs and output.outputs[0].token_ids:
+                    said.receive(output.outputs[0].token_ids)
                     call.receive(output.outputs[0])
                     yield len(output.outputs[0].token_ids)
         except (EngineDeadError, EngineGenerateError) as error:

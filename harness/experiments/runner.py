@@ -42,7 +42,7 @@ from harness.experiments.isolation import (
     RunProcesses,
 )
 from harness.experiments.live_run import Progress, Report
-from harness.models.front_ends import check_is_served
+from harness.models.front_ends import check_is_served, check_recycles
 from harness.models.probe import probe_checkpoint
 from harness.telemetry import schemas
 from harness.telemetry.provenance import provenance
@@ -129,6 +129,8 @@ def check(run: RunConfig) -> None:
     _check_regime(run)
     if run.engine.kind is EngineKind.vllm:
         check_is_served(run.model)
+        if run.retention.is_recycled:
+            check_recycles(run.model)
         check_device(run)
     if run.engine.kind is EngineKind.sim:
         check_simulation(run)
@@ -140,6 +142,11 @@ def _check_regime(run: RunConfig) -> None:
         raise ConfigError(
             f"workload.regime={regime.name} speaks to a probe, and model={run.model.name} is none: "
             "choose model=smollm2"
+        )
+    if regime is not Regime.replay and run.retention.is_recycled:
+        raise ConfigError(
+            f"retention=recycle cuts a call's frames, and workload.regime={regime.name} has one "
+            "request a session: choose retention=window or retention=sink_window"
         )
     if engine not in _ENGINES[regime]:
         fitting = " or ".join(kind.name for kind in _ENGINES[regime])

@@ -6,10 +6,13 @@ A *retention* says what a session keeps after `num_computed_tokens` tokens:
     Window       the last W tokens
     SinkWindow   the first S tokens (attention sinks) and the last W tokens
     native       the last W tokens, W being the model's own context: vLLM's own sliding window
+    Recycle      at most W tokens, by the application: before a request would hold more, it
+                 ends, and a new one begins with its last frames, which are encoded again
 
-Eviction works on whole blocks and is decided once per step, from the tokens computed before it. A
-session keeps its sinks rounded up to blocks, and every block that still holds one of the last W - 1
-computed tokens (the query itself is the W-th):
+The engine knows nothing of recycling: it keeps all of a request, and what is taken over are whole
+frames (`Recycling`). For the others, eviction works on whole blocks and is decided once per step,
+from the tokens computed before it. A session keeps its sinks rounded up to blocks, and every block
+that still holds one of the last W - 1 computed tokens (the query itself is the W-th):
 
     W=8, S=4, block 4, 20 computed tokens, 3 new ones
 
@@ -35,6 +38,7 @@ class RetentionKind(enum.Enum):
     unbounded = "unbounded"
     window = "window"
     sink_window = "sink_window"
+    recycle = "recycle"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,7 @@ class Retention:
     window_tokens: W, the most recent tokens a query sees; None keeps everything.
     sink_tokens: S, the first tokens of the session, never evicted; 0 pins nothing.
     native: W is the model's own context, kept by vLLM's sliding window and not by our bound.
+    kept_share: share of W that a recycled request begins with, 0..1; None: nothing is recycled.
 
     Raises: ConfigError if W or S is impossible.
     """
@@ -51,8 +56,11 @@ class Retention:
     window_tokens: int | None = None
     sink_tokens: int = 0
     native: bool = False
+    kept_share: float | None = None
 
     def __post_init__(self) -> None:
+        if self.kept_share is not None:
+            self._check_recycling(self.kept_share)
         if self.native and self.sink_tokens:
             raise ConfigError(
                 f"retention.sink_tokens={self.sink_tokens} cannot be kept by retention=native, "
@@ -73,17 +81,110 @@ class Retention:
         if self.sink_tokens < 0:
             raise ConfigError(f"retention.sink_tokens={self.sink_tokens} must be 0 or more")
 
+    def _check_recycling(self, kept_share: float) -> None:
+        if not 0 <= kept_share < 1:
+            raise ConfigError(
+                f"retention.kept_share={kept_share} must be at least 0 and below 1: a recycled "
+                "request needs room for new frames (null recycles nothing)"
+            )
+        if self.window_tokens is None:
+            raise ConfigError(
+                f"retention.kept_share={kept_share} needs retention.window_tokens: a request is "
+                "recycled before it would hold more"
+            )
+        if self.sink_tokens or self.native:
+            raise ConfigError(
+                f"retention.kept_share={kept_share} goes with neither retention.sink_tokens nor "
+                "retention.native, which bound the cache inside a request: leave one out"
+            )
+
     @property
     def kind(self) -> RetentionKind:
         """The policy's name; a model's own context is a window."""
         if self.window_tokens is None:
             return RetentionKind.unbounded
+        if self.is_recycled:
+            return RetentionKind.recycle
         return RetentionKind.sink_window if self.sink_tokens else RetentionKind.window
 
     @property
     def is_bounded(self) -> bool:
         """Whether a session's cache stops growing."""
         return self.window_tokens is not None
+
+    @property
+    def is_recycled(self) -> bool:
+        """Whether the application bounds a session, by one request after the other."""
+        return self.kept_share is not None
+
+    @property
+    def is_evicting(self) -> bool:
+        """Whether the engine itself frees what a session no longer keeps."""
+        return self.is_bounded and not self.is_recycled
+
+    @property
+    def kept_tokens(self) -> int:
+        """Most tokens that a recycled request begins with; 0 if nothing is recycled.
+
+        Example: W=1024, kept_share 0.5 -> 512.
+        """
+        return int((self.window_tokens or 0) * (self.kept_share or 0.0) + 1e-9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recycling:
+    """A recycled session whose frames all add as many tokens: its requests, in whole frames.
+
+    frames_per_request: most frames that a request holds; kept_frames: that a new one begins with.
+
+    Example: W=8, kept_share 0.5, frames of 2 tokens -> 4 frames a request, 2 kept: after frames
+    1, 2, 3, ... a request holds 1, 2, 3, 4, then 3, 4, 3, 4, ... frames.
+    """
+
+    frames_per_request: int
+    kept_frames: int
+
+    @property
+    def period_frames(self) -> int:
+        """Frames from one recycling to the next."""
+        return self.frames_per_request - self.kept_frames
+
+    @property
+    def encoded_again(self) -> float:
+        """Frames that are encoded again for each new one, on average, once a session is old."""
+        return self.kept_frames / self.period_frames
+
+    def begins_request(self, frame: int) -> bool:
+        """Whether frame `frame`, from 0, is the first new one of a recycled request."""
+        since = frame - self.frames_per_request
+        return since >= 0 and since % self.period_frames == 0
+
+    def request_frames(self, num_frames: int) -> int:
+        """Frames that the open request holds after a session's first `num_frames`: a sawtooth."""
+        since = num_frames - self.frames_per_request
+        if since <= 0:
+            return num_frames
+        return self.kept_frames + (since - 1) % self.period_frames + 1
+
+
+def recycling_of(retention: Retention, frame_tokens: int) -> Recycling | None:
+    """How a session of equal frames is recycled; None if it is not.
+
+    Raises: ConfigError if a recycled request has no room for a new frame.
+    """
+    if not retention.is_recycled or retention.window_tokens is None:
+        return None
+    room = retention.window_tokens - retention.kept_tokens
+    if room < frame_tokens:
+        raise ConfigError(
+            f"retention.window_tokens={retention.window_tokens} with kept_share="
+            f"{retention.kept_share} leaves {room} tokens for new frames, and one has up to "
+            f"{frame_tokens}: raise the window or lower kept_share"
+        )
+    return Recycling(
+        frames_per_request=retention.window_tokens // frame_tokens,
+        kept_frames=retention.kept_tokens // frame_tokens,
+    )
 
 
 def validate_for_block_size(retention: Retention, block_size_tokens: int) -> None:
@@ -114,7 +215,7 @@ def first_window_block(
 
     Example: W=8, block 4, 20 computed tokens -> the window starts at token 13 -> block 3.
     """
-    if retention.window_tokens is None:
+    if retention.window_tokens is None or retention.is_recycled:
         return 0
     return max(0, num_computed_tokens - retention.window_tokens + 1) // block_size_tokens
 
@@ -156,12 +257,15 @@ def plateau_blocks(
     max_model_len: longest session; None if sessions have no end.
 
     Example: W=8, S=4, block 4, 3 in flight -> 10 tokens on 3 blocks, 1 more since the window may
-    start inside a block, 1 of sinks -> 5.
+    start inside a block, 1 of sinks -> 5. Recycled, a request reaches W at most -> 2.
     Source: SlidingWindowSpec.max_admission_blocks_per_request, plus the sinks.
     """
     longest = None if max_model_len is None else -(-max_model_len // block_size_tokens)
     if retention.window_tokens is None:
         return longest
+    if retention.is_recycled:
+        recycled = -(-retention.window_tokens // block_size_tokens)
+        return recycled if longest is None else min(recycled, longest)
     num_tokens = retention.window_tokens - 1 + in_flight_tokens
     blocks = -(-num_tokens // block_size_tokens) + 1 + num_sink_blocks(retention, block_size_tokens)
     # vLLM adds its block for the unaligned start to a session of full length, too.

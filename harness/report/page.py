@@ -14,6 +14,7 @@ import yaml
 
 from harness.analysis.tables import read_tables
 from harness.claims.ledger import headline, tally
+from harness.config import Regime
 from harness.core.errors import CorpusError, TelemetryError
 from harness.core.files import write_text
 from harness.figures.files import figure_files
@@ -118,12 +119,25 @@ def _timelines(runs: Sequence[RecordedRun]) -> dict[str, list[dict[str, Any]]]:
         entry = {
             "run": run,
             "image": None if frames is None else data_uri(strip(frames), "image/png"),
-            "silence": "no frame was recorded" if frames is None else silence_sentence(frames),
+            "silence": _without_frames(run) if frames is None else silence_sentence(frames),
             "duration_s": run.summary["duration_s"],
             "height_px": min(96, max(40, run.summary["num_sessions"])),
         }
         shown.setdefault(run.summary["experiment"], []).append(entry)
     return shown
+
+
+def _without_frames(run: RecordedRun) -> str:
+    """What is there instead of frames: a regime that has no deadlines, or nothing."""
+    regime = Regime[run.origin["config"]["workload"]["regime"]]
+    if regime is Regime.replay or run.summary["completeness"] is None:
+        return "no frame was recorded"
+    told = {
+        Regime.score: "texts told and scored token by token",
+        Regime.free_running: "conversations in which the model never stops speaking",
+        Regime.turns: "conversations in which the model ends its turns",
+    }
+    return f"{run.summary['num_sessions']} {told[regime]}; nothing here has a deadline"
 
 
 def _pair(runs: Sequence[RecordedRun]) -> dict[str, Any] | None:

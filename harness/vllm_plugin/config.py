@@ -57,7 +57,7 @@ def bounds_host(additional_config: Any) -> bool:
 
 def additional_config_for(retention: Retention) -> dict[str, dict[str, int]]:
     """Return what to merge into `additional_config` for `retention`; {} if it is not ours."""
-    if retention.window_tokens is None or retention.native:
+    if retention.window_tokens is None or retention.native or not retention.is_evicting:
         return {}
     window, sinks = retention.window_tokens, retention.sink_tokens
     return {CONFIG_KEY: {"window_tokens": window, "sink_tokens": sinks}}

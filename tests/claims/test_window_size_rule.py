@@ -61,11 +61,17 @@ def test_each_part_can_fail(seconds: tuple[float, ...], why: str) -> None:
 def test_runs_that_are_not_alive_decide_nothing() -> None:
     windows = dict.fromkeys((512, 1024, 2048, 4096), 0.1)
     assert latency(tables(windows, verdict="overloaded")).verdict is ClaimVerdict.NOT_MEASURED
-    assert latency(tables({512: 0.1})).verdict is ClaimVerdict.NOT_MEASURED
+
+
+def test_windows_that_are_not_the_papers_are_shown_and_decide_nothing() -> None:
+    found = latency(tables({64: 0.1, 128: 0.1, 256: 0.2, 512: 0.4}))
+    assert found.verdict is ClaimVerdict.NOT_MEASURED
+    assert "W = 256: 200 ms" in found.ours
 
 
 def test_age_counts_from_a_sessions_own_first_frame() -> None:
     ages = tables({512: 0.1})["by_age"].set_index("age_s")["p90_s"]
-    assert list(ages.index) == [15.0 + 30 * n for n in range(8)]
-    assert ages.loc[105.0] == pytest.approx(0.001)
-    assert ages.loc[135.0] == pytest.approx(0.1)
+    # Ten bins up to the oldest frame's 238 s.
+    assert list(ages.index) == pytest.approx([23.8 * (n + 0.5) for n in range(10)])
+    assert ages.iloc[4] == pytest.approx(0.001)
+    assert ages.iloc[5] == pytest.approx(0.1)

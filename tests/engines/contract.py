@@ -21,6 +21,7 @@ from harness.core import clock
 from harness.engines.base import Engine, Frame
 from harness.engines.step_work import STEP_LOG, read_step_log
 from harness.experiments.live_run import build_engine
+from harness.kv.retention import recycling_of
 
 RECORDED = "recorded_steps"
 Check = Callable[[Engine, RunConfig], Awaitable[None]]
@@ -92,6 +93,49 @@ async def check_closing_a_session_returns_its_blocks(engine: Engine, run: RunCon
     raise AssertionError(f"{after.used_blocks} blocks are still held, {before.used_blocks} before")
 
 
+async def check_a_recycled_session_holds_a_sawtooth_and_answers_every_frame(
+    engine: Engine, run: RunConfig
+) -> None:
+    """Frame by frame: the open request holds what `Recycling` says, and no frame goes without."""
+    recycling = recycling_of(run.retention, run.model.kv_tokens_per_frame)
+    if recycling is None:
+        return
+    before = engine.pool()
+    num_frames = recycling.frames_per_request + 2 * recycling.period_frames + 1
+    frames: asyncio.Queue[Frame | None] = asyncio.Queue()
+
+    async def fed() -> AsyncIterator[Frame]:
+        while (frame := await frames.get()) is not None:
+            yield frame
+
+    session = engine.converse(35, fed())
+    held, expected = [], []
+    for count, frame in enumerate(frames_of(run, 35, num_frames), start=1):
+        frames.put_nowait(frame)
+        needed = run.model.output_tokens_per_frame
+        while needed > 0:
+            needed -= await anext(session)
+        assert needed == 0
+        state = engine.pool()
+        assert state is not None
+        assert before is not None
+        held.append(state.used_blocks - before.used_blocks)
+        tokens = recycling.request_frames(count) * run.model.kv_tokens_per_frame
+        expected.append(-(-tokens // run.engine.block_size_tokens))
+    # A request that is full ends with its last answer: its blocks may be gone already.
+    full = [
+        recycling.request_frames(count) == recycling.frames_per_request
+        for count in range(1, num_frames + 1)
+    ]
+    pairs = list(zip(held, expected, full, strict=True))
+    assert all(found == wanted or (is_full and found == 0) for found, wanted, is_full in pairs)
+    kinds = [notice.kind for notice in engine.notices() if notice.session_id == 35]
+    assert kinds == ["recycled"] * 3, kinds
+    frames.put_nowait(None)
+    async for _ in session:
+        raise AssertionError("tokens after the last frame")
+
+
 async def check_the_pool_state_counts_steps_and_is_never_over_full(
     engine: Engine, run: RunConfig
 ) -> None:
@@ -103,7 +147,8 @@ async def check_the_pool_state_counts_steps_and_is_never_over_full(
     assert after.num_steps > before.num_steps
     assert after.stamp_s >= before.stamp_s
     assert 0 <= after.used_blocks <= after.total_blocks
-    assert engine.notices() == []
+    if not run.retention.is_recycled:
+        assert engine.notices() == []
 
 
 async def check_stop_may_be_called_twice(engine: Engine, run: RunConfig) -> None:

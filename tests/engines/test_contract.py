@@ -9,14 +9,18 @@ from harness.composition import compose
 from tests.engines.contract import CHECKS, RECORDED, run_contract
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
+# 5 frames of 34 tokens a request, 2 of them kept.
+RECYCLED = ["retention=recycle", "retention.window_tokens=192", "retention.kept_share=0.4"]
 ENGINES = {
     "echo": ["engine=echo", "model.frame_budget_s=1"],
     "vllm": ["engine=vllm", "model.frame_budget_s=1", "engine.record_steps=true"],
     "vllm-bounded": ["engine=vllm", "model.frame_budget_s=1", "retention=sink_window"],
     # Moshi answers in codes, waits for its own last answer, and keeps its own context.
     "vllm-moshi": ["engine=vllm", "model=moshi", "retention=native"],
+    "vllm-recycled": ["engine=vllm", "model.frame_budget_s=1", *RECYCLED],
     "sim": ["engine=sim", "model.frame_budget_s=1", "engine.record_steps=true"],
     "sim-bounded": ["engine=sim", "model.frame_budget_s=1", "retention=sink_window"],
+    "sim-recycled": ["engine=sim", "model.frame_budget_s=1", *RECYCLED],
     "sim-moshi": ["engine=sim", "model=moshi", "retention=native"],
 }
 _ENGINE_PARAMS = [

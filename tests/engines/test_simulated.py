@@ -11,7 +11,7 @@ import pytest
 from harness.capacity import most_in_flight_tokens, plateau_occupancy
 from harness.config import RunConfig
 from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
-from harness.engines.sim_args import vllm_config
+from harness.engines.sim_args import simulated_step_time, vllm_config
 from harness.engines.simulated import SimulatedEngine
 from harness.telemetry.schemas import STEPS
 from harness.workload.corpus import Clip
@@ -238,3 +238,17 @@ def test_repetitions_differ_only_if_the_step_time_has_a_spread(simulated: Simula
     first, other = simulated(run), simulated(again)
     assert_equal(first, simulated(run))
     assert not first.frames["last_token_s"].equals(other.frames["last_token_s"])
+
+
+def test_a_recycled_frame_pays_for_the_frames_that_its_request_keeps(
+    simulated: Simulate,
+) -> None:
+    # 4 frames of 59 tokens a request, 2 kept: frames 4, 6, 8, ... begin one.
+    recycled = ("retention=recycle", "retention.window_tokens=256", "workload.num_sessions=1")
+    run = configured(*recycled, "engine.kv_pool_blocks=64")
+    frames = simulated(run).frames.set_index("frame")["latency_s"]
+    cost = simulated_step_time(run)
+    first, other = frames.loc[6], frames.loc[7]
+    assert other == pytest.approx(frames.loc[0], rel=1e-6)
+    again_s = 2 * (cost.ingest_frame_s + cost.frame_s + 59 * cost.prefill_token_s)
+    assert first - other == pytest.approx(again_s, rel=1e-3)

@@ -105,6 +105,22 @@ def test_every_run_has_its_strip_and_says_who_went_silent(html: str, results: Pa
     assert "by hand &lt;&amp;&gt;" in html
 
 
+@pytest.mark.parametrize(
+    ("regime", "words"),
+    [("score", "8 texts told and scored token by token"), ("replay", "no frame was recorded")],
+)
+def test_a_run_without_frames_says_what_it_did(results: Path, regime: str, words: str) -> None:
+    run = recorded_runs(results)[0]
+    (run.directory / "frames.parquet").unlink()
+    origin = run.origin
+    origin["config"]["workload"]["regime"] = regime
+    (run.directory / "provenance.json").write_text(json.dumps(origin))
+    write_ledger(results, complete(CLAIMS, [JUDGED]))
+    text = write_report(results, ARTIFACTS, results.parent / "cache").read_text()
+    assert words in text
+    assert ("no frame was recorded" in text) is (regime == "replay")
+
+
 def test_the_page_opens_with_what_was_missed_and_what_was_seen(html: str) -> None:
     assert re.search(r"50 % missed,\s+0 % seen", html)
 

@@ -12,7 +12,13 @@ from harness.core.errors import ConfigError
 from harness.models.catalog import ModelSpec
 from harness.models.front_ends.base import FrontEnd, SessionFrontEnd
 
-__all__ = ["FrontEnd", "SessionFrontEnd", "check_is_served", "load_front_end"]
+__all__ = [
+    "FrontEnd",
+    "SessionFrontEnd",
+    "check_is_served",
+    "check_recycles",
+    "load_front_end",
+]
 
 # Family -> module and class; loaded only when asked for, since some pull in torch.
 _FAMILIES = {
@@ -30,6 +36,18 @@ def check_is_served(model: ModelSpec) -> None:
         raise ConfigError(
             f"model.family={model.family} of model={model.name} has no front end: "
             f"choose {' or '.join(_FAMILIES)}, or add one (docs/add-a-model.md)"
+        )
+
+
+def check_recycles(model: ModelSpec) -> None:
+    """Refuse to begin a new request with old frames where that is not known. Raises: ConfigError.
+
+    Moshi hears itself: its streams and its codec's state would have to be taken over.
+    """
+    if model.family == "moshi":
+        raise ConfigError(
+            f"retention=recycle is not known for model={model.name} on a live engine: choose "
+            "retention=sink_window or retention=native, or simulate it with engine=sim"
         )
 
 

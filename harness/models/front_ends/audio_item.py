@@ -5,8 +5,10 @@ vLLM's own processor turns it into features and placeholder tokens.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,9 +17,12 @@ import numpy.typing as npt
 
 from harness.core.errors import ConfigError
 from harness.models.catalog import ModelSpec
+from harness.models.front_ends.base import Answered
 
 # Whisper's feature extractor: one log-mel frame every 160 samples at 16 kHz.
 HOP_SAMPLES = 160
+# A plain character in every tokenizer of the catalogue.
+_PLAIN_ID = 0
 
 
 class AudioItemFrontEnd(ABC):
@@ -74,6 +79,38 @@ class AudioItemFrontEnd(ABC):
             "prompt": self.frame_text,
             "multi_modal_data": {"audio": [(audio, self._sample_rate_hz)]},
         }
+
+    def recycled_prompt(
+        self, kept: Sequence[Answered], index: int, audio: npt.NDArray[np.float32]
+    ) -> Any:
+        """Token ids, since what was said came as ids; each frame's audio is one item, as ever.
+
+        A said id that is part of a frame's own text (tiny random weights may say one) goes in as
+        another id: the processor would look for audio there.
+        """
+        ids: list[int] = []
+        for frame in kept:
+            ids += [*self._frame_ids, *(self._plain_id(token) for token in frame.said)]
+        audios = [frame.audio for frame in kept] + [audio]
+        return {
+            "prompt_token_ids": [*ids, *self._frame_ids],
+            "multi_modal_data": {"audio": [(each, self._sample_rate_hz) for each in audios]},
+        }
+
+    @functools.cached_property
+    def _tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        trusts = bool(self.engine_args.get("trust_remote_code", False))
+        return AutoTokenizer.from_pretrained(str(self._checkpoint), trust_remote_code=trusts)
+
+    @functools.cached_property
+    def _frame_ids(self) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(self.frame_text, add_special_tokens=False)
+        return ids
+
+    def _plain_id(self, token_id: int) -> int:
+        return _PLAIN_ID if token_id in self._frame_ids else token_id
 
     def receive(self, completion: Any) -> None:  # noqa: B027 - a default, not a hole
         """Text tokens: nothing to keep."""

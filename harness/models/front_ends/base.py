@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A frame that was answered.
+
+    audio: (num_samples,) float32 at the model's sample rate.
+    said: token ids of the answer that were computed; the last one sampled never is.
+    """
+
+    audio: npt.NDArray[np.float32]
+    index: int
+    said: Sequence[int]
 
 
 class SessionFrontEnd(Protocol):
@@ -17,6 +32,14 @@ class SessionFrontEnd(Protocol):
         May be a coroutine, if a frame can only be built once the one before has been answered.
 
         audio: (num_samples,) float32 at the model's sample rate.
+        """
+
+    def recycled_prompt(
+        self, kept: Sequence[Answered], index: int, audio: npt.NDArray[np.float32]
+    ) -> Any:
+        """The chunk that begins a new request of an old call: kept frames, then frame `index`.
+
+        It has exactly the tokens that the request before held of these frames.
         """
 
     def receive(self, completion: Any) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy.typing as npt
 
 from harness.core.errors import ConfigError
 from harness.models.catalog import ModelSpec
+from harness.models.front_ends.base import Answered
 from harness.models.moshi.answers import AnswerIds
 from harness.models.moshi.codec import (
     CODEC_DIRECTORY,
@@ -120,6 +122,12 @@ class MoshiCall:
         await self._is_answered.wait()
         self._is_answered.clear()
         return frame_input(self._streams.next_input(user_codes), f"{self._name}-{index}")
+
+    def recycled_prompt(
+        self, kept: Sequence[Answered], index: int, audio: npt.NDArray[np.float32]
+    ) -> Any:
+        """Refused before a run (`check_recycles`): a call's streams would have to be taken over."""
+        raise ConfigError("model=moshi is not served with retention=recycle: choose sink_window")
 
     def receive(self, completion: Any) -> None:
         """Take the nine ids of an answer. Raises: EngineError if there are not nine."""

@@ -7,6 +7,7 @@ rate, whatever its audio. Session i starts `i // num_texts` frames-long strides 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.models.catalog import ModelSpec
+from harness.models.front_ends.base import Answered
 from harness.models.probe import read_texts
 
 # Tokens between the beginnings of two sessions with the same passage.
@@ -56,6 +58,15 @@ class SpokenText:
         places = np.arange(index * self._tokens_per_frame, (index + 1) * self._tokens_per_frame)
         ids = np.take(self._token_ids, places, mode="wrap")
         return {"prompt_token_ids": ids.tolist()}
+
+    def recycled_prompt(
+        self, kept: Sequence[Answered], index: int, audio: npt.NDArray[np.float32]
+    ) -> Any:
+        """Kept tokens of the text, each frame's with what was said to it, then the next ones."""
+        ids: list[int] = []
+        for frame in kept:
+            ids += [*self.prompt(frame.index, frame.audio)["prompt_token_ids"], *frame.said]
+        return {"prompt_token_ids": ids + self.prompt(index, audio)["prompt_token_ids"]}
 
     def receive(self, completion: Any) -> None:
         """Text tokens: nothing to keep."""

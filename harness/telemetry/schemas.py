@@ -204,8 +204,8 @@ EVENTS = TableSchema(
         "kind": Column(
             _T,
             "-",
-            "session_start | session_end | session_left | preempted | rotated | engine_dead "
-            "| interrupted | run_end",
+            "session_start | session_end | session_left | preempted | rotated | recycled "
+            "| engine_dead | interrupted | run_end",
         ),
         "session_id": Column(pa.int64(), "1", "session, if the event is about one"),
         "detail": Column(_T, "-", "what a person needs to know"),

@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.config import RunConfig
 from harness.engines.conversing import VllmConversation
+from harness.experiments.cores import use_all_cores
 from harness.experiments.live_run import REPORT_INTERVAL_S, Progress, Report
 from harness.models.chat import Chat
 from harness.models.probe import probe_checkpoint
@@ -27,6 +28,7 @@ async def converse_run(run: RunConfig, directory: Path, cache: Path, report: Rep
     engine = VllmConversation(run, observer_dir=directory, cache=cache)
     answers: list[dict[str, object]] = []
     reporting = asyncio.create_task(_report(answers, report))
+    use_all_cores()
     try:
         await engine.start()
         # After the engine core was forked: a tokenizer may start threads.

@@ -12,6 +12,7 @@ import pandas as pd
 from harness.config import EngineKind, RunConfig
 from harness.engines.reference import ReferenceScorer
 from harness.engines.scoring import Scorer, VllmScorer
+from harness.experiments.cores import use_all_cores
 from harness.experiments.live_run import REPORT_INTERVAL_S, Progress, Report
 from harness.models.probe import probe_checkpoint, read_texts
 from harness.telemetry.schemas import ATTENTION, SCORES
@@ -40,6 +41,7 @@ async def score_run(run: RunConfig, directory: Path, cache: Path, report: Report
     scorer = build_scorer(run, directory, cache)
     counted = _Counter()
     reporting = asyncio.create_task(_report(counted, run, report))
+    use_all_cores()
     try:
         await scorer.start()
         tables = await asyncio.gather(

@@ -40,5 +40,10 @@ def tabulate(runs: Sequence[FinishedRun]) -> dict[str, pd.DataFrame]:
 
 
 def draw(tables: dict[str, pd.DataFrame], stem: Path) -> list[Path]:
-    """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`."""
+    """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`.
+
+    There is none of a part of the grid in which nothing can be set beside unbounded.
+    """
+    if tables["late"].empty:
+        return []
     return figure.draw(tables["by_age"], tables["late"], tables["attention"], stem)

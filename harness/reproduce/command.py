@@ -19,7 +19,7 @@ from harness.report.page import PAGE, write_report
 from harness.reproduce.board import Board, Fate
 from harness.reproduce.made import is_made, made_since, stamp
 from harness.reproduce.reference import keep
-from harness.reproduce.registry import Artifact, at_full_scale, load_artifacts
+from harness.reproduce.registry import Artifact, at_full_scale, load_artifacts, markdown
 
 STAGES = ("runs", "figures", "claims", "report", "reference")
 _PER_ARTIFACT = (None, "runs", "figures")
@@ -34,6 +34,9 @@ def main(arguments: Sequence[str]) -> int:
         if asked.list:
             for artifact in artifacts:
                 console.print(f"{artifact.id:22} {artifact.minutes:4g} min  {artifact.title}")
+            return 0
+        if asked.markdown:
+            print(markdown(artifacts), end="")
             return 0
         if asked.dry_run:
             return _plan(artifacts, asked.results, console)
@@ -58,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="results directory")
     parser.add_argument("--list", action="store_true", help="list the artifacts and stop")
+    parser.add_argument("--markdown", action="store_true", help="list as README.md does and stop")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and stop")
     return parser
 

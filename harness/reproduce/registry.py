@@ -59,12 +59,13 @@ class Artifact:
     experiment: of conf/experiment/; None: the audit of the published logs, which runs no engine.
     report: module of harness/experiments/ that tabulates and draws; None: the experiment's.
     full: overrides with which it runs real weights on a GPU; None: there is no such version.
-    minutes: on 2 cores.
+    evidence: classes of its summary's rows. minutes: on 2 cores.
     """
 
     id: str
     title: str
     paper: str
+    evidence: tuple[str, ...]
     minutes: float
     read: str
     experiment: str | None = None
@@ -89,6 +90,7 @@ class Artifact:
             self,
             id=self.id + _FULL,
             title=f"{self.title} (real weights)",
+            evidence=("live-full",),
             overrides=self.full,
             full=None,
         )
@@ -174,17 +176,11 @@ def load_artifacts(path: Path = CONFIG_DIR / "artifacts.yaml") -> list[Artifact]
     artifacts = []
     for row in yaml.safe_load(path.read_text()):
         try:
-            claims = tuple(ClaimRow(**claim) for claim in row.pop("claims", ()))
-            overrides = tuple(row.pop("overrides", ()))
-            full = row.pop("full", None)
-            artifacts.append(
-                Artifact(
-                    **row,
-                    claims=claims,
-                    overrides=overrides,
-                    full=None if full is None else tuple(full),
-                )
-            )
+            claims = tuple(ClaimRow(**claim) for claim in row.get("claims", ()))
+            for name in ("evidence", "overrides", "full"):
+                if name in row:
+                    row[name] = tuple(row[name])
+            artifacts.append(Artifact(**{**row, "claims": claims}))
         except TypeError as error:
             raise ConfigError(f"{path.name}, row {row.get('id', '?')}: {error}") from error
     return artifacts
@@ -193,3 +189,18 @@ def load_artifacts(path: Path = CONFIG_DIR / "artifacts.yaml") -> list[Artifact]
 def at_full_scale(artifacts: Sequence[Artifact]) -> list[Artifact]:
     """The versions on real weights of those that have one."""
     return [full for artifact in artifacts if (full := artifact.at_full_scale()) is not None]
+
+
+def markdown(artifacts: Sequence[Artifact]) -> str:
+    """The registry as the table in README.md."""
+    lines = [
+        "| artifact | what | paper | claims | evidence | minutes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in artifacts:
+        claims = ", ".join(claim.id for claim in row.claims)
+        evidence = ", ".join(row.evidence)
+        lines.append(
+            f"| `{row.id}` | {row.title} | {row.paper} | {claims} | {evidence} | {row.minutes:g} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -18,6 +18,7 @@ def artifact(name: str, *overrides: str, minutes: float = 1) -> Artifact:
         id=name,
         title=name,
         paper="none",
+        evidence=("none",),
         read="",
         minutes=minutes,
         experiment="cliff",

@@ -95,7 +95,7 @@ def test_a_claims_verdict_is_compared_within_its_evidence_class() -> None:
 def made(tmp_path: Path) -> tuple[Artifact, Path, Path]:
     """An artifact without runs that is up to date, its results, and where to keep it."""
     results = tmp_path / "results"
-    artifact = Artifact(id="race", title="", paper="", read="", minutes=1)
+    artifact = Artifact(id="race", title="", paper="", evidence=("live-tiny",), read="", minutes=1)
     write_tables(results, "race", {"": LIVE})
     (results / "figures").mkdir()
     (results / "figures" / "race.png").write_bytes(b"png")

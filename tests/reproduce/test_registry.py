@@ -9,7 +9,7 @@ from harness.claims.catalogue import load_claims
 from harness.composition import CONFIG_DIR
 from harness.config import ScaleName
 from harness.core.errors import ConfigError
-from harness.reproduce.registry import at_full_scale, load_artifacts
+from harness.reproduce.registry import at_full_scale, load_artifacts, markdown
 
 EXPERIMENTS = {path.stem for path in (CONFIG_DIR / "experiment").glob("*.yaml")}
 
@@ -21,7 +21,10 @@ def test_every_row_of_the_registry_names_an_experiment_and_claims_that_exist() -
         assert artifact.claims
         if artifact.experiment is not None:
             assert artifact.experiment in EXPERIMENTS
-            assert artifact.points(Path("results"))
+            points = artifact.points(Path("results"))
+            classes = {point.run_config.evidence for point in points}
+            assert classes <= set(artifact.evidence)
+            assert set(artifact.evidence) - classes <= {"simulated", "paper"}
 
 
 def test_a_misspelt_field_of_the_registry_is_named(tmp_path: Path) -> None:
@@ -52,3 +55,8 @@ def test_a_version_on_real_weights_says_how_it_is_made() -> None:
     (full, *_) = at_full_scale(load_artifacts())
     assert full.command == "python -m harness reproduce --scale full --only cliff"
     assert full.at_full_scale() is None
+
+
+def test_the_readme_shows_the_registry() -> None:
+    # Written by `python -m harness reproduce --markdown`.
+    assert markdown(load_artifacts()) in (CONFIG_DIR.parent / "README.md").read_text()

@@ -18,7 +18,7 @@ from scipy import stats
 
 from harness.analysis.proportions import Proportion
 from harness.analysis.runs import variant
-from harness.workload.questions import question
+from harness.workload.questions import is_recall, question
 
 _NGRAM = 4
 
@@ -28,6 +28,7 @@ Conversed = tuple[dict[str, Any], pd.DataFrame]
 def judged_turns(runs: Sequence[Conversed]) -> pd.DataFrame:
     """Every turn of every run: right or not, and the health of its words.
 
+    is_recall: it asked for the session's first question; such turns are counted apart.
     distinct_2: distinct pairs of tokens over all pairs. repeated: share of tokens that end a run of
     four which the session has said before.
     """
@@ -40,6 +41,7 @@ def judged_turns(runs: Sequence[Conversed]) -> pd.DataFrame:
                 evidence=summary["evidence"],
                 window_tokens=kept["window_tokens"],
                 sink_tokens=kept["sink_tokens"],
+                is_recall=answers["question_id"].map(is_recall),
                 is_right=[
                     question(asked).is_answered_by(text)
                     for asked, text in zip(answers["question_id"], answers["text"], strict=True)
@@ -55,12 +57,14 @@ def answered_shares(turns: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame
     """One row a variant and window: early and late answers, health late, unbounded beside each.
 
     window_tokens of an unbounded row: the window whose late turns it is judged on. low, high: exact
-    95 % interval of the late share, as if turns were independent.
+    95 % interval of the late share, as if turns were independent. recalled: share of sessions that
+    told their first question at their end, of recall_turns.
     """
     rows = []
     windows = sorted(turns["window_tokens"].dropna().unique())
     for name, part in turns.groupby("variant", sort=False):
         own = part["window_tokens"].dropna().unique()
+        recalls, part = part[part["is_recall"]], part[~part["is_recall"]]
         for window in own if len(own) else windows:
             is_late = part["position"] >= window + block_size_tokens
             late, early = part[is_late], part[~is_late]
@@ -79,6 +83,8 @@ def answered_shares(turns: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame
                     "late_answered": share.k / share.n,
                     "low": share.interval[0],
                     "high": share.interval[1],
+                    "recall_turns": len(recalls),
+                    "recalled": recalls["is_right"].mean() if len(recalls) else None,
                     "late_distinct_2": late["distinct_2"].mean(),
                     "late_repeated": late["repeated"].mean(),
                     "late_entropy_nats": late["entropy_nats"].mean(),
@@ -94,6 +100,7 @@ def equivalence(turns: pd.DataFrame, block_size_tokens: int, margin: float) -> p
     low, high: 90 % interval of the mean difference, bounded minus unbounded; it lies within the
     margin exactly when p_value is at most 0.05. answering_sessions: with a right late answer.
     """
+    turns = turns[~turns["is_recall"]]
     bounded = turns[turns["window_tokens"].notna()]
     unbounded = turns[turns["window_tokens"].isna()]
     rows = []

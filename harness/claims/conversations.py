@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
+
 from harness.analysis.tables import Tables
 from harness.claims.judgement import Judgement, from_parts, not_measured
 
@@ -40,6 +42,7 @@ def free_running(tables: Tables) -> Judgement:
             f"W={row['window_tokens']:.0f}, S={row['sink_tokens']:.0f}: {row['late_answered']:.0%}"
             for row in shares[shares["is_bounded"]].to_dict(orient="records")
         ]
+        + [f"first question recalled at the end: {_recalled(shares)}"]
     )
     parts = {
         f"without sinks late answers fall to {NOTHING:.0%} or less": bool(
@@ -55,6 +58,11 @@ def free_running(tables: Tables) -> Judgement:
             (deep["late_answered"] < best - TOLERANCE).all()
         )
     return from_parts(parts, ours=ours)
+
+
+def _recalled(shares: pd.DataFrame) -> str:
+    rows = shares.drop_duplicates("variant").to_dict(orient="records")
+    return ", ".join(f"{row['variant']} {row['recalled']:.0%}" for row in rows)
 
 
 def turns(tables: Tables) -> Judgement:

@@ -16,6 +16,7 @@ from harness.figures.style import COLOURS, add_caption, save, use_house_style
 
 _PANELS = (
     ("late_answered", "right answers"),
+    ("recalled", "first question recalled"),
     ("late_repeated", "repeated 4-grams"),
     ("late_distinct_2", "distinct 2-grams"),
     ("late_entropy_nats", "next-token entropy (nats)"),
@@ -24,6 +25,7 @@ _CAPTION = (
     "Turns asked once a session is older than its window: unbounded (black, judged on the same "
     "turns), window only (red), window and sinks (blue; S in whole blocks of 32). Bars: exact 95 % "
     "interval as if turns were independent; crosses: share of right answers before that age. "
+    "Recalled: share of sessions that name their first question at their end. "
     "Repeated: share of 4-grams that the session has said before."
 )
 
@@ -33,7 +35,7 @@ def draw(shares: pd.DataFrame, stem: Path) -> list[Path]:
     use_house_style()
     rows = shares.sort_values(["window_tokens", "is_bounded", "sink_tokens"]).reset_index(drop=True)
     figure, axes = plt.subplots(
-        1, len(_PANELS), figsize=(11, 0.42 * len(rows) + 1.1), sharey=True, squeeze=False
+        1, len(_PANELS), figsize=(12.5, 0.42 * len(rows) + 1.1), sharey=True, squeeze=False
     )
     colours = [_colour(row) for row in rows.to_dict(orient="records")]
     for axis, (column, label) in zip(axes[0], _PANELS, strict=True):
@@ -43,7 +45,8 @@ def draw(shares: pd.DataFrame, stem: Path) -> list[Path]:
     first = axes[0, 0]
     first.hlines(rows.index, rows["low"], rows["high"], color=colours, lw=1.4)
     first.scatter(rows["early_answered"], rows.index, marker="x", s=24, color=COLOURS["tick"])
-    first.set_xlim(-0.03, 1.03)
+    for axis in axes[0, :2]:
+        axis.set_xlim(-0.03, 1.03)
     first.set_yticks(rows.index, [_name(row) for row in rows.to_dict(orient="records")])
     first.invert_yaxis()
     figure.tight_layout()

@@ -6,7 +6,7 @@ import pytest
 from harness.analysis.conversations import answered_shares, equivalence, judged_turns
 from harness.claims.conversations import free_running, turns
 from harness.claims.judgement import ClaimVerdict
-from harness.workload.questions import QUESTIONS, asked
+from harness.workload.questions import QUESTIONS, asked, question
 
 WINDOW, BLOCK, TURNS, SESSIONS = 128, 32, 10, 6
 
@@ -15,16 +15,16 @@ def answers(right) -> pd.DataFrame:
     """Turns 40 tokens apart; `right(session, turn)` says whether one is answered."""
     rows = []
     for session in range(SESSIONS):
-        for turn, question in enumerate(asked(session, TURNS)):
+        for turn, each in enumerate(asked(session, TURNS)):
             is_right = right(session, turn)
             rows.append(
                 {
                     "session_id": session,
                     "turn": turn,
-                    "question_id": question.question_id,
+                    "question_id": each.question_id,
                     "position": 40 * (turn + 1),
                     "token_ids": [turn, 1, 2, 3, 4, session] if is_right else [5] * 8,
-                    "text": f"It is {question.keywords[0].upper()}." if is_right else "no idea",
+                    "text": f"It is {each.keywords[0].upper()}." if is_right else "no idea",
                     "entropy_nats": 0.5,
                     "ended": True,
                 }
@@ -105,7 +105,7 @@ def test_equivalence_needs_the_interval_within_the_margin() -> None:
 
 def test_unbounded_is_judged_on_the_late_turns_of_each_window() -> None:
     shares = tables(unbounded=half, s0=early)["shares"]
-    assert shares["late_turns"].tolist() == [42, 42]
+    assert shares["late_turns"].tolist() == [36, 36]
     assert shares["early_answered"].tolist() == [0.5, 1.0]
     assert shares["late_repeated"].tolist()[1] > 0.9
 
@@ -114,3 +114,16 @@ def test_a_keyword_counts_whatever_its_case_and_sessions_begin_elsewhere() -> No
     assert QUESTIONS[0].is_answered_by("It is PARIS.")
     assert not QUESTIONS[0].is_answered_by("It is Rome.")
     assert [asked(n, 1)[0].question_id for n in range(3)] == ["france", "romeo", "hot"]
+
+
+def test_the_last_turn_asks_for_the_first_and_is_counted_apart() -> None:
+    first, *_, last = asked(1, 4)
+    assert last.is_answered_by("You asked who wrote ROMEO and Juliet.")
+    assert not last.is_answered_by("It is Shakespeare.")
+    assert question(last.question_id) == last
+    assert first.question_id == "romeo"
+    only_recall = tables(unbounded=lambda _session, turn: turn == TURNS - 1, s0=early)
+    found = only_recall["shares"].set_index("is_bounded")
+    assert found.loc[False, ["late_answered", "recalled"]].tolist() == [0.0, 1.0]
+    assert found.loc[True, "recalled"] == 0.0
+    assert found.loc[False, "recall_turns"] == SESSIONS

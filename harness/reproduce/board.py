@@ -74,7 +74,8 @@ class Board:
         """Announce the artifact that is now being made."""
         number, total = len(self._fates) + 1, len(self._artifacts)
         left = f"about {self.minutes_left():.0f} min left"
-        self._console.rule(f"{number}/{total}: {artifact.title} ({artifact.paper}); {left}")
+        self._console.rule(f"{number}/{total} {artifact.id}; {left}")
+        self._console.print(f"{artifact.title} ({artifact.paper})", soft_wrap=True)
         self._show(f"{number}/{total} {artifact.id}")
 
     def end(self, artifact: Artifact, fate: Fate) -> None:

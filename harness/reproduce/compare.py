@@ -34,7 +34,7 @@ class Tolerances:
     """How live rows are compared, by column; other rows, and columns not named, must be equal.
 
     relative: difference over the kept value. absolute: difference in the column's own unit.
-    machine_dependent: shown as a ratio, not judged.
+    machine_dependent: shown as a ratio, not judged. ignored: of no row, names and wordings.
     not_repeatable: artifacts whose runs race; only their claims are compared.
     repeatable_evidence: classes whose rows come out the same on every machine.
     """
@@ -42,6 +42,7 @@ class Tolerances:
     relative: dict[str, float]
     absolute: dict[str, float]
     machine_dependent: tuple[str, ...]
+    ignored: tuple[str, ...]
     not_repeatable: tuple[str, ...]
     repeatable_evidence: tuple[str, ...]
 
@@ -133,12 +134,17 @@ def compare(kept: pd.DataFrame, here: pd.DataFrame, tolerances: Tolerances) -> C
         return Comparison(num_compared=1, deviations=[rows])
     evidence = kept["evidence"] if "evidence" in kept else [""] * len(kept)
     repeats = [kind in tolerances.repeatable_evidence for kind in evidence]
-    deviations, ratios, num_compared = [], {}, 0
-    for column in (str(name) for name in kept if name in here):
+    deviations: list[Deviation] = []
+    ratios: dict[str, float] = {}
+    num_compared = 0
+    for column in (str(name) for name in kept if name in here and name not in tolerances.ignored):
+        judged = list(range(len(kept)))
         if column in tolerances.machine_dependent:
-            ratios[column] = _median_ratio(kept[column], here[column])
-            continue
-        for row, (old, new) in enumerate(zip(kept[column], here[column], strict=True)):
+            free = [row for row in judged if not repeats[row]]
+            judged = [row for row in judged if repeats[row]]
+            ratios[column] = _median_ratio(kept[column].iloc[free], here[column].iloc[free])
+        for row in judged:
+            old, new = kept[column].iloc[row], here[column].iloc[row]
             allowed, text = _allowed(column, old, repeats[row], tolerances)
             num_compared += 1
             if not _agree(old, new, allowed):

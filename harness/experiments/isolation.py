@@ -133,7 +133,10 @@ class RunProcesses:
                 heard, phase = now, message.phase
                 watch(message)
             elif self._has_ended(process):
-                return Outcome(reached_horizon=False, failure=_death(process.exitcode))
+                # It may have spoken and ended since the look at what came.
+                return _last_word(reader) or Outcome(
+                    reached_horizon=False, failure=_death(process.exitcode)
+                )
             elif phase == "starting" and now - started > run.engine.startup_timeout_s:
                 failure = (
                     f"the engine was not up after engine.startup_timeout_s="
@@ -147,6 +150,16 @@ class RunProcesses:
     def _has_ended(self, process: multiprocessing.process.BaseProcess) -> bool:
         with self._reaping:
             return not process.is_alive()
+
+
+def _last_word(reader: Connection) -> Outcome | None:
+    """What a process that has ended still had to say of its end."""
+    with contextlib.suppress(EOFError):
+        while reader.poll():
+            message = reader.recv()
+            if isinstance(message, Outcome):
+                return message
+    return None
 
 
 def _death(exitcode: int | None) -> str:

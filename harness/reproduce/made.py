@@ -24,6 +24,8 @@ from harness.telemetry.provenance import package_versions
 
 _CODE = Path(harness.__file__).parent
 _AUDIO = CONFIG_DIR.parent / "audio_corpora"
+# Of these only what `_key` takes from the row decides anything.
+_REGISTRIES = ("artifacts.yaml", "claims.yaml", "comparison.yaml")
 _SOURCES = ((_CODE, "*.py"), (CONFIG_DIR, "*.yaml"), (_AUDIO, "*.yaml"), (SHIPPED, "*"))
 
 
@@ -32,7 +34,7 @@ class Made:
     """The stamp of an artifact whose runs all are results.
 
     key: of the sources, the packages and the registry's row it was made from.
-    seconds: that making it took; of an earlier, interrupted attempt only what it left undone.
+    seconds: that making it took, runs included; after an interruption, what was left undone.
     runs: the run directories its tables were read from, relative to the results.
     """
 
@@ -48,7 +50,7 @@ def source_digest() -> str:
     content = hashlib.sha256()
     for folder, pattern in _SOURCES:
         for path in sorted(folder.rglob(pattern)):
-            if path.is_file():
+            if path.is_file() and path.name not in _REGISTRIES:
                 content.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest([content.hexdigest(), package_versions()])
 
@@ -60,6 +62,10 @@ def stamp(artifact: Artifact, results: Path, *, seconds: float) -> None:
     if "run_digest" in summary:
         named = summary[["experiment", "run_digest"]].dropna().drop_duplicates()
         runs = [f"runs/{row.experiment}/{row.run_digest}" for row in named.itertuples()]
+    earlier = read_stamp(artifact, results)
+    if earlier is not None and earlier.runs == tuple(runs):
+        # Tables made again from the same runs say nothing of what the runs took.
+        seconds = max(seconds, earlier.seconds)
     made = Made(
         key=_key(artifact),
         made_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

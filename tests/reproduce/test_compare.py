@@ -10,7 +10,7 @@ from harness.analysis.tables import write_tables
 from harness.core.errors import ConfigError, TelemetryError
 from harness.core.files import write_json, write_text
 from harness.reproduce.compare import Tolerances, compare, compare_claims, load_tolerances, main
-from harness.reproduce.made import stamp
+from harness.reproduce.made import read_stamp, stamp
 from harness.reproduce.reference import keep, read_reference
 from harness.reproduce.registry import Artifact
 
@@ -123,6 +123,16 @@ def test_what_is_kept_says_where_it_came_from_and_reads_back_equal(
     kept = read_reference(reference)
     assert compare(kept.summaries["race"], LIVE, TOLERANCES).deviations == []
     assert kept.claims == [CLAIM]
+
+
+def test_tables_made_again_from_the_same_runs_keep_the_time_the_runs_took(
+    made: tuple[Artifact, Path, Path],
+) -> None:
+    artifact, results, _ = made
+    stamp(artifact, results, seconds=0.5)
+    kept = read_stamp(artifact, results)
+    assert kept is not None
+    assert kept.seconds == 3.21
 
 
 def test_what_is_not_up_to_date_is_not_kept(made: tuple[Artifact, Path, Path]) -> None:

@@ -35,7 +35,7 @@ class Tolerances:
 
     relative: difference over the kept value. absolute: difference in the column's own unit.
     machine_dependent: shown as a ratio, not judged. ignored: of no row, names and wordings.
-    not_repeatable: artifacts whose runs race; only their claims are compared.
+    not_repeatable: artifacts whose live runs differ by nature; only their claims are compared.
     repeatable_evidence: classes whose rows come out the same on every machine.
     """
 
@@ -118,7 +118,7 @@ def compare_all(
             compared[name] = Comparison(note="not made here")
             continue
         if name in tolerances.not_repeatable:
-            compared[name] = Comparison(note="runs race: compared by its claims only")
+            compared[name] = Comparison(note="live runs do not repeat: compared by its claims")
         else:
             compared[name] = compare(reference.summaries[name], here, tolerances)
     if all(comparison.note == "not made here" for comparison in compared.values()):

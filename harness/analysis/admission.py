@@ -16,7 +16,7 @@ import pandas as pd
 
 from harness.analysis.runs import variant
 from harness.config import AdmissionKind, RunConfig, SignalKind
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 
 Observed = tuple[RunConfig, dict[str, Any], Recording]
 

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import optimize, stats
 
 from harness.config import RunConfig
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 

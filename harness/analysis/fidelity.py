@@ -12,7 +12,8 @@ import pandas as pd
 
 from harness.analysis.runs import variant
 from harness.analysis.two_samples import LEAST_RUNS, holm, same_distribution
-from harness.diagnosis.verdicts import Recording, Verdict
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Verdict
 
 Recorded = tuple[dict[str, Any], Recording]
 

@@ -29,7 +29,8 @@ from scipy import stats
 from harness.capacity import plateau_occupancy
 from harness.config import RunConfig
 from harness.core.seeding import named_rng
-from harness.diagnosis.verdicts import Recording, pool_full_s
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import pool_full_s
 from harness.kv.forecast import OccupancyFit, early_samples, fit_occupancy
 
 Floats = npt.NDArray[np.float64]

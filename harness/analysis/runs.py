@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.drift import latency_drift
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 from harness.kv.retention import Retention, RetentionKind
 
 Recorded = tuple[dict[str, Any], Recording]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.config import OnMaxModelLen, RunConfig
-
-if TYPE_CHECKING:
-    from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 
 # Sampling slower than once a frame period cannot see a stall begin.
 MAX_POOL_GAP_FRAMES = 1.0

@@ -10,7 +10,8 @@ import pandas as pd
 
 from harness.capacity import plateau_occupancy
 from harness.config import RunConfig
-from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict, diagnose, pool_full_s
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Diagnosis, Verdict, diagnose, pool_full_s
 from harness.kv.forecast import fit_occupancy
 from harness.workload.schedule import schedule_digest
 

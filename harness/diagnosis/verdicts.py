@@ -7,12 +7,13 @@ holds decides; docs/verdicts.md explains each with a picture.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
 from harness.capacity import blocks_per_frame
 from harness.config import RunConfig
+from harness.diagnosis.recording import Recording
 from harness.diagnosis.self_checks import failed_self_checks
 
 
@@ -32,22 +33,6 @@ class Verdict(enum.Enum):
     def is_collapse(self) -> bool:
         """Whether calls went dead while the harness itself worked."""
         return self in (Verdict.shedding, Verdict.stalled, Verdict.engine_dead)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recording:
-    """What a run left behind; tables as in telemetry's schemas."""
-
-    frames: pd.DataFrame
-    pool: pd.DataFrame
-    events: pd.DataFrame
-    schedule: pd.DataFrame
-    decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    intervals: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def events_of(self, kind: str) -> pd.DataFrame:
-        """Events of one kind, in order."""
-        return self.events[self.events["kind"] == kind]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from harness.analysis.runs import pool_over_time, run_summaries
 from harness.analysis.tables import Tables
 from harness.config import ArrivalKind, EngineKind, Invocation, RunConfig
 from harness.core.digests import digest
-from harness.diagnosis.verdicts import Recording, Verdict
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Verdict
 from harness.experiments.runner import FinishedRun
 from harness.experiments.step_fits import fit_runs
 from harness.figures import fidelity as figure

@@ -30,8 +30,9 @@ from harness.config import EngineKind, Paths, Regime, RunConfig
 from harness.core.digests import plain
 from harness.core.errors import ConfigError, TelemetryError
 from harness.core.files import write_json, write_text
+from harness.diagnosis.recording import Recording
 from harness.diagnosis.summary import answered, scored, summarise, unserved
-from harness.diagnosis.verdicts import Diagnosis, Recording, Verdict
+from harness.diagnosis.verdicts import Diagnosis, Verdict
 from harness.engines.sim_args import check_simulation
 from harness.engines.vllm_args import check_device
 from harness.experiments.isolation import (

@@ -15,7 +15,8 @@ from harness.analysis.proportions import collapse_shares
 from harness.analysis.runs import run_summaries
 from harness.analysis.tables import Tables
 from harness.config import ArrivalKind, RunConfig
-from harness.diagnosis.verdicts import Recording, silent_at_the_end
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import silent_at_the_end
 from harness.experiments.runner import FinishedRun
 from harness.figures import wall_matrix as strips
 from harness.figures import wall_odds

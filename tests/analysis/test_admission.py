@@ -16,7 +16,7 @@ from harness.analysis.schedulable import controller_bias, interval_of, true_conc
 from harness.analysis.truthfulness import signal_quality, spearman
 from harness.composition import compose
 from harness.config import AdmissionConfig, AdmissionKind, ArrivalKind, RunConfig, WorkloadConfig
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 
 SUMMARY = {
     "retention": {"kind": "unbounded", "window_tokens": None, "sink_tokens": 0},

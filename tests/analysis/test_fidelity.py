@@ -9,7 +9,7 @@ import pytest
 from harness.analysis.fidelity import QUANTITIES, compare_pair, compare_samples, sample_row
 from harness.claims.fidelity import simulator
 from harness.claims.judgement import ClaimVerdict
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 
 Recorded = tuple[dict[str, Any], Recording]
 

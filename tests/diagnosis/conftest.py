@@ -8,7 +8,7 @@ import pytest
 
 from harness.composition import compose
 from harness.config import RunConfig
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 from harness.telemetry.frames import session_frames
 
 NUM_FRAMES = 10

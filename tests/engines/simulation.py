@@ -15,7 +15,7 @@ with warnings.catch_warnings():
 from harness.composition import compose
 from harness.config import RunConfig
 from harness.core import clock
-from harness.diagnosis.verdicts import Recording
+from harness.diagnosis.recording import Recording
 from harness.engines.simulated import SimulatedEngine
 from harness.experiments.live_run import load_streams, record_replay
 from harness.experiments.runner import read_recording

@@ -15,8 +15,9 @@ from harness.config import (
     SessionLengthKind,
     WorkloadConfig,
 )
+from harness.diagnosis.recording import Recording
 from harness.diagnosis.summary import summarise
-from harness.diagnosis.verdicts import Recording, Verdict, diagnose
+from harness.diagnosis.verdicts import Verdict, diagnose
 from harness.workload.corpus import Clip
 from tests.engines.simulation import configured, simulate
 

@@ -10,7 +10,8 @@ import pytest
 
 from harness.capacity import most_in_flight_tokens, plateau_occupancy
 from harness.config import RunConfig
-from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Verdict, diagnose, pool_full_s
 from harness.engines.sim_args import simulated_step_time, vllm_config
 from harness.engines.simulated import SimulatedEngine
 from harness.telemetry.schemas import STEPS

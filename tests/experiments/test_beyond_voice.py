@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.capacity import planned_pool_blocks
-from harness.diagnosis.verdicts import Recording, Verdict, diagnose, pool_full_s
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Verdict, diagnose, pool_full_s
 from harness.engines.sim_args import simulated_step_time
 from harness.kv.retention import Retention
 from harness.workload import growth

@@ -9,7 +9,8 @@ import pytest
 from harness.config import RunConfig
 from harness.core import clock
 from harness.core.pool_state import PoolState
-from harness.diagnosis.verdicts import Recording, Verdict, diagnose
+from harness.diagnosis.recording import Recording
+from harness.diagnosis.verdicts import Verdict, diagnose
 from harness.engines.echo import EchoEngine
 from harness.replay.replayer import Replayer
 from harness.telemetry.recorder import Recorder

@@ -4,6 +4,9 @@ PYTHON ?= python3.11
 # Where PyTorch's CPU build comes from when it does not already lie in a folder pip looks in.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
+# What runs is this folder's code, whatever a shell has exported.
+unexport PYTHONPATH
+
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python -m harness

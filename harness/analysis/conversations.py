@@ -18,7 +18,7 @@ from scipy import stats
 
 from harness.analysis.proportions import Proportion
 from harness.analysis.runs import variant
-from harness.workload.questions import is_recall, question
+from harness.workload.questions import is_recall, is_right
 
 _NGRAM = 4
 
@@ -36,15 +36,15 @@ def judged_turns(runs: Sequence[Conversed]) -> pd.DataFrame:
     for summary, answers in runs:
         kept = summary["retention"]
         tables.append(
-            answers.drop(columns="token_ids").assign(
+            answers.drop(columns=["token_ids", "keywords"]).assign(
                 variant=variant(summary),
                 evidence=summary["evidence"],
                 window_tokens=kept["window_tokens"],
                 sink_tokens=kept["sink_tokens"],
                 is_recall=answers["question_id"].map(is_recall),
                 is_right=[
-                    question(asked).is_answered_by(text)
-                    for asked, text in zip(answers["question_id"], answers["text"], strict=True)
+                    is_right(text, keywords)
+                    for text, keywords in zip(answers["text"], answers["keywords"], strict=True)
                 ],
                 distinct_2=[_distinct(list(ids)) for ids in answers["token_ids"]],
                 repeated=_repeated(answers),
@@ -58,12 +58,16 @@ def answered_shares(turns: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame
 
     window_tokens of an unbounded row: the window whose late turns it is judged on. low, high: exact
     95 % interval of the late share, as if turns were independent. recalled: share of sessions that
-    told their first question at their end, of recall_turns.
+    told their first question at their end, of recall_turns. pins_said: the sinks, in whole blocks,
+    reach beyond every session's first question, into what the model said.
     """
     rows = []
     windows = sorted(turns["window_tokens"].dropna().unique())
     for name, part in turns.groupby("variant", sort=False):
         own = part["window_tokens"].dropna().unique()
+        sinks = part["sink_tokens"].iloc[0]
+        pinned = -(-sinks // block_size_tokens) * block_size_tokens
+        first_said = part.loc[part["turn"] == 0, "position"].max()
         recalls, part = part[part["is_recall"]], part[~part["is_recall"]]
         for window in own if len(own) else windows:
             is_late = part["position"] >= window + block_size_tokens
@@ -76,7 +80,8 @@ def answered_shares(turns: pd.DataFrame, block_size_tokens: int) -> pd.DataFrame
                     "variant": name,
                     "evidence": part["evidence"].iloc[0],
                     "window_tokens": window,
-                    "sink_tokens": part["sink_tokens"].iloc[0],
+                    "sink_tokens": sinks,
+                    "pins_said": bool(pinned > first_said),
                     "is_bounded": bool(len(own)),
                     "early_answered": early["is_right"].mean() if len(early) else None,
                     "late_turns": share.n,

@@ -35,6 +35,7 @@ def free_running(tables: Tables) -> Judgement:
         )
     first = some.sort_values("sink_tokens").drop_duplicates("window_tokens")
     deep = some.drop(first.index)
+    deep = deep[deep["pins_said"]]
     behind = first["window_tokens"].map(unbounded) - first["late_answered"]
     ours = "; ".join(
         [f"unbounded {value:.0%} (past W={window:.0f})" for window, value in unbounded.items()]

@@ -22,12 +22,14 @@ class Judgement:
 
     ours: our number or finding, in the words of the paper's.
     interval: (low, high) of our number, where it has one.
+    evidence: classes that it rests on, where those are not all that the tables hold.
     """
 
     verdict: ClaimVerdict
     ours: str
     why: str
     interval: tuple[float, float] | None = None
+    evidence: str | None = None
 
 
 def from_parts(

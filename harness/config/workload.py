@@ -12,9 +12,10 @@ class Regime(enum.Enum):
     """What is done with the sessions' frames.
 
     replay: released on time, whatever the engine does; when they are answered is measured.
-    score: a probe's texts, each frame as soon as the one before is answered; how probable the
-        engine holds every token is measured.
-    free_running: a probe is asked questions, one a frame, and never stops speaking by itself.
+    score: texts, each frame as soon as the one before is answered; how probable the engine holds
+        every token is measured.
+    free_running: questions, one a frame, in words to a probe, aloud to a model that hears; it never
+        stops speaking by itself.
     turns: the same, and the model ends its turns.
     """
 
@@ -57,7 +58,7 @@ class AnswerKind(enum.Enum):
 class WorkloadConfig:
     """What is offered, drawn up front from the seed.
 
-    regime: frames released on time, or a probe's texts scored.
+    regime: frames released on time, texts scored, or questions asked.
     num_sessions: N, concurrent calls; in an open system, calls that are offered; regime=score:
         texts.
     duration_s: frames are released for this long.
@@ -70,7 +71,7 @@ class WorkloadConfig:
     answers: distribution of output tokens a frame, with the model's mean.
     answer_spread: of geometric answers: standard deviation of the logarithm of a run's verbosity.
     answer_limit_tokens: longest geometric answer; null: four times the mean.
-    corpora: manifests in audio_corpora/ that the streams are cut from.
+    corpora: manifests in audio_corpora/ that the streams are cut from, or whose clips ask.
     """
 
     regime: Regime = Regime.replay

@@ -8,6 +8,7 @@ frame and never computed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from harness.core.errors import EngineError
 from harness.engines.sessions import request_id
 from harness.engines.vllm_live import VllmEngine
+from harness.vllm_plugin import SCORE_CHUNKS
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -44,6 +46,8 @@ class VllmScorer(VllmEngine):
         """Start the engine with chunks of sessions scored. Raises: EngineError."""
         from harness.vllm_plugin.chunk_logprobs import install_chunk_logprobs
 
+        os.environ[SCORE_CHUNKS] = "1"
+        # Here as well: an engine core that is forked takes over what this process has registered.
         install_chunk_logprobs()
         await super().start()
 
@@ -90,7 +94,7 @@ def _within(frame: Sequence[int], logprobs: Sequence[Any] | None, name: str) -> 
     ):
         raise EngineError(
             f"request {name}: vLLM gave no log-probabilities for a frame of {len(frame)} tokens: "
-            "is the engine core forked from this process, as on a CPU?"
+            "is the harness installed (`pip install -e .`) and VLLM_PLUGINS unset?"
         )
     return [entry[token].logprob for token, entry in zip(frame[1:], entries, strict=True)]
 

@@ -36,5 +36,10 @@ def tabulate(runs: Sequence[FinishedRun]) -> dict[str, pd.DataFrame]:
 
 
 def draw(tables: dict[str, pd.DataFrame], stem: Path) -> list[Path]:
-    """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`."""
+    """Draw the artifact's figure as `<stem>.pdf` and `<stem>.png`.
+
+    There is none of a part of the grid in which no session was older than a window.
+    """
+    if tables.get("shares", pd.DataFrame()).empty:
+        return []
     return figure.draw(tables["shares"], stem)

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from harness.config import EngineKind, Invocation, RunConfig
 from harness.experiments import live_run
+from harness.experiments.checks import check
 from harness.experiments.isolation import RunProcesses
 from harness.experiments.report import run_label, verdict_line
-from harness.experiments.runner import FinishedRun, Runner, check
+from harness.experiments.runner import FinishedRun, Runner
 
 _COLUMNS = (
     TextColumn("{task.description}"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from rich.table import Table
 
 from harness.analysis.runs import retention_label
-from harness.capacity import check_capacity, planned_pool_blocks, session_plateau_blocks
-from harness.config import RunConfig, ScaleName
+from harness.capacity import planned_pool_blocks, session_plateau_blocks
+from harness.config import Regime, RunConfig, ScaleName
 from harness.core.errors import HarnessError
+from harness.experiments.checks import check_design
 from harness.workload import growth
 
 _GB = 1e9
@@ -17,16 +18,16 @@ _UNKNOWN = "unknown: name a GPU with hardware=..."
 def plan(run: RunConfig) -> Table:
     """A run's plan as a table that a person reads before spending GPU hours."""
     model, engine, workload = run.model, run.engine, run.workload
+    is_replayed = workload.regime is Regime.replay
     pool_blocks = planned_pool_blocks(run)
     table = Table(title=f"{model.title}: {retention_label(run.retention)}", title_justify="left")
     table.add_column("")
     table.add_column("plan")
     rows = {
         "weights": _weights(run),
-        "calls": f"{workload.num_sessions} for {workload.duration_s:g} s, "
-        f"a frame every {model.frame_budget_s:g} s",
-        "growth": f"{growth.frame_kv_tokens(run):.4g} tokens a frame, "
-        f"{growth.session_tokens_per_s(run):.1f} a second a call",
+        "calls": _calls(run),
+        "growth": f"{growth.frame_kv_tokens(run):.4g} tokens a frame"
+        + (f", {growth.session_tokens_per_s(run):.1f} a second a call" if is_replayed else ""),
         "longest request": f"{run.max_model_len} tokens",
         "KV cache": f"{model.kv.bytes_per_token:,} bytes a token",
         "a call holds": _holding(run, pool_blocks),
@@ -40,6 +41,22 @@ def plan(run: RunConfig) -> Table:
         table.add_row(label, text)
     table.caption = f"hardware: {run.hardware.title}; dtype {engine.dtype}"
     return table
+
+
+def _calls(run: RunConfig) -> str:
+    workload = run.workload
+    if workload.regime is Regime.replay:
+        return (
+            f"{workload.num_sessions} for {workload.duration_s:g} s, "
+            f"a frame every {run.model.frame_budget_s:g} s"
+        )
+    heard = "in words" if run.model.is_probe else f"aloud, from {', '.join(workload.corpora)}"
+    what = {
+        Regime.score: "frames of a text",
+        Regime.free_running: f"questions ({heard}), answered without end",
+        Regime.turns: f"questions ({heard}), answered in turns",
+    }[workload.regime]
+    return f"{workload.num_sessions}, each {run.num_frames} {what}, as fast as they are answered"
 
 
 def _holding(run: RunConfig, pool_blocks: int | None) -> str:
@@ -59,7 +76,11 @@ def _pool(run: RunConfig, pool_blocks: int) -> str:
 def _forecast(run: RunConfig, pool_blocks: int) -> str:
     """Saturation by arithmetic, as `harness predict` has it with an interval."""
     saturation = growth.saturation(run, pool_blocks)
-    end = f"occupancy ends at {growth.final_occupancy(run, pool_blocks):.2f}"
+    final = growth.final_occupancy(run, pool_blocks)
+    end = f"occupancy ends at {final:.2f}"
+    if run.workload.regime is not Regime.replay:
+        # Nothing is released on time, so nothing is full at an instant.
+        return f"{end}: the pool {'overflows' if final > 1 else 'is never full'}"
     if saturation is None:
         return f"{end}: the pool is never full"
     if saturation.median_s > run.workload.duration_s:
@@ -69,7 +90,7 @@ def _forecast(run: RunConfig, pool_blocks: int) -> str:
 
 def _checks(run: RunConfig) -> str:
     try:
-        check_capacity(run)
+        check_design(run)
     except HarnessError as error:
         return f"refused: {error}"
     return "passed"

@@ -25,16 +25,14 @@ import pandas as pd
 import yaml
 from filelock import FileLock, Timeout
 
-from harness.capacity import check_capacity
 from harness.config import EngineKind, Paths, Regime, RunConfig
 from harness.core.digests import plain
-from harness.core.errors import ConfigError, TelemetryError
+from harness.core.errors import TelemetryError
 from harness.core.files import write_json, write_text
 from harness.diagnosis.recording import Recording
 from harness.diagnosis.summary import answered, scored, summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Verdict
-from harness.engines.sim_args import check_simulation
-from harness.engines.vllm_args import check_device
+from harness.experiments.conversing_run import spoken_questions
 from harness.experiments.isolation import (
     POLL_S,
     STOP_GRACE_S,
@@ -43,7 +41,6 @@ from harness.experiments.isolation import (
     RunProcesses,
 )
 from harness.experiments.live_run import Progress, Report
-from harness.models.front_ends import check_is_served, check_recycles
 from harness.models.probe import probe_checkpoint
 from harness.telemetry import schemas
 from harness.telemetry.provenance import provenance
@@ -54,12 +51,6 @@ VERDICT = "verdict.json"
 _LOCK = ".lock"
 # Such a run says nothing about what was asked: it is shown, and tried again by the next call.
 NO_RESULT = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early, Verdict.invalid)
-_ENGINES = {
-    Regime.replay: (EngineKind.vllm, EngineKind.sim, EngineKind.echo),
-    Regime.score: (EngineKind.vllm, EngineKind.reference),
-    Regime.free_running: (EngineKind.vllm,),
-    Regime.turns: (EngineKind.vllm,),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,41 +112,6 @@ def recorded_runs(runs: Sequence[FinishedRun]) -> list[tuple[FinishedRun, Record
     return [(run, recording) for run, recording in read if recording is not None]
 
 
-def check(run: RunConfig) -> None:
-    """Refuse a run that cannot work, before anything is written or started.
-
-    Raises: ConfigError or PoolExhausted.
-    """
-    check_capacity(run)
-    _check_regime(run)
-    if run.engine.kind is EngineKind.vllm:
-        check_is_served(run.model)
-        if run.retention.is_recycled:
-            check_recycles(run.model)
-        check_device(run)
-    if run.engine.kind is EngineKind.sim:
-        check_simulation(run)
-
-
-def _check_regime(run: RunConfig) -> None:
-    engine, regime = run.engine.kind, run.workload.regime
-    if regime is not Regime.replay and not run.model.is_probe:
-        raise ConfigError(
-            f"workload.regime={regime.name} speaks to a probe, and model={run.model.name} is none: "
-            "choose model=smollm2"
-        )
-    if regime is not Regime.replay and run.retention.is_recycled:
-        raise ConfigError(
-            f"retention=recycle cuts a call's frames, and workload.regime={regime.name} has one "
-            "request a session: choose retention=window or retention=sink_window"
-        )
-    if engine not in _ENGINES[regime]:
-        fitting = " or ".join(kind.name for kind in _ENGINES[regime])
-        raise ConfigError(
-            f"engine={engine.name} does not do workload.regime={regime.name}: choose {fitting}"
-        )
-
-
 class Runner:
     """Runs configurations one after the other, skipping finished ones.
 
@@ -183,6 +139,9 @@ class Runner:
         if run.model.is_probe and run.engine.kind in (EngineKind.vllm, EngineKind.reference):
             probe_checkpoint(run.model, self._paths.cache)
         schedule = None
+        if run.workload.regime in (Regime.free_running, Regime.turns):
+            # A missing corpus is said here, not by an engine that was started for it.
+            spoken_questions(run, self._paths.cache)
         if run.workload.regime is Regime.replay:
             schedule = build_schedule(run, load_run_streams(run, self._paths.cache / "corpora"))
         with self._exclusively(directory, watch):

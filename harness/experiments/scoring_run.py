@@ -1,4 +1,4 @@
-"""One scored run inside its own process: every session is told a text of the probe."""
+"""One scored run inside its own process: every session is told a text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pandas as pd
 from harness.config import EngineKind, RunConfig
 from harness.engines.reference import ReferenceScorer
 from harness.engines.scoring import Scorer, VllmScorer
+from harness.engines.vllm_args import checkpoint_of
 from harness.experiments.cores import use_all_cores
 from harness.experiments.live_run import REPORT_INTERVAL_S, Progress, Report
-from harness.models.probe import probe_checkpoint, read_texts
 from harness.telemetry.schemas import ATTENTION, SCORES
+from harness.workload.told import told_texts
 
 # Where attention goes, without any bound: on how many first tokens, of a text of this length.
 _FIRST_TOKENS = (1, 4, 16, 32)
@@ -32,18 +33,18 @@ def build_scorer(run: RunConfig, directory: Path, cache: Path) -> Scorer:
 async def score_run(run: RunConfig, directory: Path, cache: Path, report: Report) -> None:
     """Score the run's texts and write the scores, which are all there or not at all.
 
-    Raises: EngineError if the engine does not start or dies; ConfigError; TelemetryError.
+    Raises: EngineError if the engine does not start or dies; ConfigError; CorpusError;
+        TelemetryError.
     """
     report(Progress(phase="starting"))
-    num_tokens = run.num_frames * run.model.prompt_tokens_per_frame
-    texts = read_texts(probe_checkpoint(run.model, cache))
-    told = [(name, ids[:num_tokens]) for name, ids in texts.items()][: run.workload.num_sessions]
     scorer = build_scorer(run, directory, cache)
     counted = _Counter()
     reporting = asyncio.create_task(_report(counted, run, report))
     use_all_cores()
     try:
         await scorer.start()
+        # After the engine core was forked: a tokenizer may start threads.
+        told = list(told_texts(run, checkpoint_of(run, cache), cache).items())
         tables = await asyncio.gather(
             *(
                 _score(scorer, session_id, name, ids, counted)

@@ -163,7 +163,7 @@ class Artifact:
             "paper": claim_of(catalogue, row.id).says,
             "ours": judgement.ours,
             "interval": judgement.interval,
-            "evidence": evidence,
+            "evidence": judgement.evidence or evidence,
             "verdict": judgement.verdict.value,
             "why": judgement.why,
             "table": str(table_path(Path("results"), self.id, "")),

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from harness.core.errors import TelemetryError
 from harness.core.files import replacing
 
-SCHEMA_VERSION = 2
+# Raise the version of a table when its columns change: files of another are refused, not misread.
+_VERSION = 2
 _VERSION_KEY = b"harness_schema"
 
 
@@ -36,6 +37,7 @@ class TableSchema:
 
     name: str
     columns: dict[str, Column]
+    version: int = _VERSION
 
     @property
     def arrow(self) -> pa.Schema:
@@ -44,8 +46,11 @@ class TableSchema:
             pa.field(name, column.type, metadata={"unit": column.unit, "meaning": column.meaning})
             for name, column in self.columns.items()
         ]
-        version = f"{self.name}/{SCHEMA_VERSION}"
-        return pa.schema(fields, metadata={_VERSION_KEY: version.encode()})
+        return pa.schema(fields, metadata={_VERSION_KEY: self._stamp.encode()})
+
+    @property
+    def _stamp(self) -> str:
+        return f"{self.name}/{self.version}"
 
     def write(self, frame: pd.DataFrame, directory: Path) -> Path:
         """Write the table atomically. Raises: TelemetryError if a column is missing or mistyped."""
@@ -78,11 +83,10 @@ class TableSchema:
                 f"{directory}"
             ) from error
         found = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
-        wanted = f"{self.name}/{SCHEMA_VERSION}"
-        if found != wanted:
+        if found != self._stamp:
             raise TelemetryError(
-                f"{path} has schema {found}, this version reads {wanted}: rerun the experiment "
-                f"with rerun=true, or remove {directory}"
+                f"{path} has schema {found}, this version reads {self._stamp}: rerun the "
+                f"experiment with rerun=true, or remove {directory}"
             )
         loaded: pd.DataFrame = table.to_pandas()
         return loaded
@@ -135,7 +139,7 @@ FRAMES = TableSchema(
 SCORES = TableSchema(
     "scores",
     {
-        "text_id": Column(_T, "-", "passage of the probe's texts"),
+        "text_id": Column(_T, "-", "passage that was told"),
         "position": Column(_I, "tokens", "of the token in its session, from 0"),
         "token_id": Column(_I, "1", "the token that the text goes on with"),
         "logprob": Column(_F, "nats", "log-probability that the model gave it"),
@@ -148,12 +152,14 @@ ANSWERS = TableSchema(
         "session_id": Column(_I, "1", "session"),
         "turn": Column(_I, "1", "index of the turn in its session"),
         "question_id": Column(_T, "-", "what was asked (harness/workload/questions.py)"),
+        "keywords": Column(pa.list_(_T), "-", "a right answer holds one of them"),
         "position": Column(_I, "tokens", "tokens of the session before the answer"),
         "token_ids": Column(pa.list_(_I), "1", "the answer"),
         "text": Column(_T, "-", "the answer in words"),
         "entropy_nats": Column(_F, "nats", "of the next token, mean over the answer; lower bound"),
         "ended": Column(_B, "-", "the model ended its turn itself"),
     },
+    version=3,
 )
 
 ATTENTION = TableSchema(

@@ -11,11 +11,17 @@ Without that key nothing changes.
     backend      the attention backend whose metadata skips what was freed
     compaction   the tensor arithmetic of that
     scheduler    checks and announces the bound when an engine starts, and bounds its host
+    chunk_logprobs  log-probabilities of every chunk of a session, if the environment asks for them
     self_check   what an engine really keeps, read from its own objects
     host_bound   a session's features, stripped once and not at every frame
     shelf        where what was stripped lies, out of memory
     positions    a session's M-RoPE positions, counted on and not worked out at every frame
 """
+
+import os
+
+# Set in the environment of an engine whose sessions' chunks are to be scored.
+SCORE_CHUNKS = "METRONOME_SCORE_CHUNKS"
 
 
 def register() -> None:
@@ -33,3 +39,7 @@ def register() -> None:
 
         register_spec()
         install_scheduler()
+        if os.environ.get(SCORE_CHUNKS):
+            from harness.vllm_plugin.chunk_logprobs import install_chunk_logprobs
+
+            install_chunk_logprobs()

@@ -9,7 +9,7 @@ of the chunk's own tokens, except its first, are filled in: what came before is 
 and the first was predicted by the chunk before. Ask for that one with `logprob_token_ids`.
 
 One method is wrapped, `_update_streaming_request` of vllm/v1/worker/gpu_model_runner.py (0.32), in
-this process and those forked from it. Limit: an engine core that is spawned does not have it.
+every process that the plugin is registered in while METRONOME_SCORE_CHUNKS is set.
 """
 
 from __future__ import annotations

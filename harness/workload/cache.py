@@ -30,6 +30,7 @@ class CachedClip:
     file: relative to the cache directory, with forward slashes.
     file_sha256: of that file.
     source, sha256: the recording it was made from, and that recording's hash.
+    question, answers: what is asked in it, and what is right; None and none where nothing is.
     """
 
     corpus: str
@@ -43,6 +44,8 @@ class CachedClip:
     licence: str
     source: str
     sha256: str
+    question: str | None = None
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,10 @@ class CorpusCache:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document["format"] != _INDEX_FORMAT:
                 return None
-            clips = tuple(CachedClip(**row) for row in document["clips"])
+            clips = tuple(
+                CachedClip(**{**row, "answers": tuple(row.get("answers", ()))})
+                for row in document["clips"]
+            )
             return str(document["manifest_digest"]), clips
         except (ValueError, KeyError, TypeError) as error:
             raise CorpusError(

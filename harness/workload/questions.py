@@ -1,30 +1,57 @@
-"""Short questions for a small model, each with words that a right answer holds.
+"""Questions with words that a right answer holds: the probe's own ten, and question sets.
 
-Chosen once because SmolLM2-135M answers them at the start of a session, unbounded and greedily; how
-many it answers later is what is measured. A session asks them in turn, from a place of its own, and
-at its end what its first question was.
+The ten were chosen once because SmolLM2-135M answers them at the start of a session, unbounded and
+greedily; how many it answers later is what is measured. A session asks the questions of its set in
+turn, in an order of its own, and at its end what its first question was.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+# The clip of a spoken set that asks what the first question was.
+RECALL_CLIP = "recall"
+_NOT_A_WORD = re.compile(r"[\W_]+")
+_ARTICLES = frozenset({"a", "an", "the"})
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """keywords: an answer is right if it holds one of them, whatever the case.
 
-    topic: words by which the question itself is recalled.
+    topic: words by which the question itself is recalled; none: it cannot be asked for.
     """
 
     question_id: str
     text: str
     keywords: tuple[str, ...]
-    topic: tuple[str, ...]
+    topic: tuple[str, ...] = ()
 
-    def is_answered_by(self, text: str) -> bool:
-        """Whether a keyword is in `text`. Example: `paris` is in `It is Paris.`."""
-        return any(keyword in text.lower() for keyword in self.keywords)
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Questions, and whether the last turn of a session asks for its first."""
+
+    questions: tuple[Question, ...]
+    has_recall: bool
+
+    def asked(self, session_id: int, num_turns: int) -> list[Question]:
+        """What a session is asked, in order.
+
+        Sessions begin at different questions; once every question has been the first, they go
+        through the list in other steps, so that no two sessions hold the same conversation.
+        Example: ten questions -> 40 different orders.
+        """
+        size = len(self.questions)
+        steps = [step for step in range(1, size + 1) if math.gcd(step, size) == 1]
+        step = steps[session_id // size % len(steps)]
+        turns = [self.questions[(session_id + step * turn) % size] for turn in range(num_turns)]
+        if num_turns < 2 or not self.has_recall:
+            return turns
+        return [*turns[:-1], recall_of(turns[0])]
 
 
 QUESTIONS = (
@@ -41,15 +68,13 @@ QUESTIONS = (
     Question("italy", "What is the capital of Italy?", ("rome",), ("italy",)),
     Question("brazil", "Which language is spoken in Brazil?", ("portuguese",), ("brazil",)),
 )
-
-
-_RECALL = "recall:"
+PROBE_QUESTIONS = QuestionSet(QUESTIONS, has_recall=True)
 
 
 def recall_of(first: Question) -> Question:
     """Ask what was asked first; right if the answer names what that was about."""
     return Question(
-        _RECALL + first.question_id,
+        f"{RECALL_CLIP}:{first.question_id}",
         "What was the very first question I asked you?",
         first.topic,
         first.topic,
@@ -58,20 +83,27 @@ def recall_of(first: Question) -> Question:
 
 def is_recall(question_id: str) -> bool:
     """Whether a question asks for an earlier one."""
-    return question_id.startswith(_RECALL)
+    return question_id.startswith(f"{RECALL_CLIP}:")
 
 
-def asked(session_id: int, num_turns: int) -> list[Question]:
-    """What a session is asked, in order; sessions begin at different questions.
+def clip_of(question: Question) -> str:
+    """The clip of a spoken set that asks it: one and the same for every earlier question."""
+    return RECALL_CLIP if is_recall(question.question_id) else question.question_id
 
-    The last of several turns asks for the first.
+
+def spoken_texts() -> dict[str, str]:
+    """What to speak for the probe's own questions, by clip."""
+    return {clip_of(each): each.text for each in (*QUESTIONS, recall_of(QUESTIONS[0]))}
+
+
+def is_right(answer: str, keywords: Sequence[str]) -> bool:
+    """Whether one of the keywords stands in the answer; case, marks and articles do not count.
+
+    Inclusion, as the paper scores spoken answers. Example: `paris` is in `It is Paris.`.
     """
-    turns = [QUESTIONS[(3 * session_id + turn) % len(QUESTIONS)] for turn in range(num_turns)]
-    return [*turns[:-1], recall_of(turns[0])] if num_turns > 1 else turns
+    said = _plain_words(answer)
+    return any((wanted := _plain_words(word)) and wanted in said for word in keywords)
 
 
-def question(question_id: str) -> Question:
-    """The question of a name."""
-    named = question_id.removeprefix(_RECALL)
-    found = next(each for each in QUESTIONS if each.question_id == named)
-    return recall_of(found) if is_recall(question_id) else found
+def _plain_words(text: str) -> str:
+    return " ".join(w for w in _NOT_A_WORD.sub(" ", text.lower()).split() if w not in _ARTICLES)

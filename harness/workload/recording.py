@@ -15,7 +15,8 @@ class Recording:
     data: the file, byte for byte.
     source: the release it came in and its name there.
     sha256: of `data` as pinned by the manifest; None where a revision pins it.
-    duration_s: None where the manifest does not say.
+    sample_rate_hz, duration_s: None where the manifest does not say.
+    question, answers: what is asked in it, and what is right; None and none where nothing is.
     """
 
     corpus: str
@@ -23,11 +24,13 @@ class Recording:
     data: bytes
     source: str
     sha256: str | None
-    sample_rate_hz: int
+    sample_rate_hz: int | None
     duration_s: float | None
     language: str
     kind: str
     licence: str
+    question: str | None = None
+    answers: tuple[str, ...] = ()
 
 
 def store_recording(recording: Recording, cache: CorpusCache) -> CachedClip:
@@ -40,7 +43,7 @@ def store_recording(recording: Recording, cache: CorpusCache) -> CachedClip:
     if recording.sha256 not in (None, found_sha256):
         raise _differs(name, recording, "sha256", found_sha256, recording.sha256)
     samples, rate_hz = decode_clip(recording.data, name=name)
-    if rate_hz != recording.sample_rate_hz:
+    if recording.sample_rate_hz not in (None, rate_hz):
         raise _differs(name, recording, "sample_rate_hz", rate_hz, recording.sample_rate_hz)
     duration_s = samples.size / rate_hz
     if recording.duration_s is not None and abs(duration_s - recording.duration_s) > 1e-3:
@@ -62,6 +65,8 @@ def store_recording(recording: Recording, cache: CorpusCache) -> CachedClip:
         licence=recording.licence,
         source=recording.source,
         sha256=found_sha256,
+        question=recording.question,
+        answers=recording.answers,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from harness.analysis.conversations import answered_shares, equivalence, judged_turns
 from harness.claims.conversations import free_running, turns
 from harness.claims.judgement import ClaimVerdict
-from harness.workload.questions import QUESTIONS, asked, question
+from harness.workload.questions import PROBE_QUESTIONS
 
 WINDOW, BLOCK, TURNS, SESSIONS = 128, 32, 10, 6
 
@@ -15,13 +15,14 @@ def answers(right) -> pd.DataFrame:
     """Turns 40 tokens apart; `right(session, turn)` says whether one is answered."""
     rows = []
     for session in range(SESSIONS):
-        for turn, each in enumerate(asked(session, TURNS)):
+        for turn, each in enumerate(PROBE_QUESTIONS.asked(session, TURNS)):
             is_right = right(session, turn)
             rows.append(
                 {
                     "session_id": session,
                     "turn": turn,
                     "question_id": each.question_id,
+                    "keywords": list(each.keywords),
                     "position": 40 * (turn + 1),
                     "token_ids": [turn, 1, 2, 3, 4, session] if is_right else [5] * 8,
                     "text": f"It is {each.keywords[0].upper()}." if is_right else "no idea",
@@ -110,18 +111,17 @@ def test_unbounded_is_judged_on_the_late_turns_of_each_window() -> None:
     assert shares["late_repeated"].tolist()[1] > 0.9
 
 
-def test_a_keyword_counts_whatever_its_case_and_sessions_begin_elsewhere() -> None:
-    assert QUESTIONS[0].is_answered_by("It is PARIS.")
-    assert not QUESTIONS[0].is_answered_by("It is Rome.")
-    assert [asked(n, 1)[0].question_id for n in range(3)] == ["france", "romeo", "hot"]
+def test_a_deep_pin_is_one_that_reaches_beyond_the_first_question() -> None:
+    shares = tables(unbounded=always, s32=always, s64=always)["shares"]
+    assert shares["pins_said"].tolist() == [False, False, True]
+    # Two blocks that end within the first question are no boundary control.
+    long_question = answers(always).assign(position=lambda table: table["position"] + 30)
+    kept = {"window_tokens": WINDOW, "sink_tokens": 64}
+    judged = judged_turns([({"retention": kept, "evidence": "live-full"}, long_question)])
+    assert not answered_shares(judged, BLOCK)["pins_said"].any()
 
 
-def test_the_last_turn_asks_for_the_first_and_is_counted_apart() -> None:
-    first, *_, last = asked(1, 4)
-    assert last.is_answered_by("You asked who wrote ROMEO and Juliet.")
-    assert not last.is_answered_by("It is Shakespeare.")
-    assert question(last.question_id) == last
-    assert first.question_id == "romeo"
+def test_the_question_that_asks_for_the_first_is_counted_apart() -> None:
     only_recall = tables(unbounded=lambda _session, turn: turn == TURNS - 1, s0=early)
     found = only_recall["shares"].set_index("is_bounded")
     assert found.loc[False, ["late_answered", "recalled"]].tolist() == [0.0, 1.0]

@@ -12,8 +12,8 @@ from harness.composition import expand
 from harness.config import Invocation
 from harness.core.errors import ConfigError
 from harness.engines.reference import ReferenceScorer, frame_mask
+from harness.experiments.checks import check
 from harness.experiments.grid import run_all
-from harness.experiments.runner import check
 from harness.kv.retention import Retention, is_visible
 from harness.models.probe import probe_directory
 
@@ -139,7 +139,6 @@ def test_the_references_sinks_are_exactly_s_tokens() -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["model=moshi"], r"speaks to a probe, and model=moshi is none"),
         (["engine=sim"], r"engine=sim does not do workload\.regime=score: choose vllm or ref"),
         (["workload.regime=replay", "engine=reference"], r"engine=reference does not do .*replay"),
     ],

@@ -1,6 +1,7 @@
 """The page without a browser: whole, self-contained, and true to what lies in results/."""
 
 import base64
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -208,6 +209,7 @@ def test_runs_of_another_version_are_left_out_and_counted(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = recorded_runs(results)
-    monkeypatch.setattr(schemas, "SCHEMA_VERSION", schemas.SCHEMA_VERSION + 1)
+    newer = dataclasses.replace(schemas.FRAMES, version=schemas.FRAMES.version + 1)
+    monkeypatch.setattr(schemas, "FRAMES", newer)
     with pytest.warns(HarnessWarning, match=f"{len(shown)} runs in .* are of another version"):
         assert recorded_runs(results) == []

@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pandas as pd
@@ -21,13 +22,14 @@ def test_units_travel_with_the_file(tmp_path: Path) -> None:
     )
 
 
-def test_an_old_schema_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_schema_is_refused_by_name(tmp_path: Path) -> None:
     schemas.EVENTS.write(EVENTS, tmp_path)
-    old, new = schemas.SCHEMA_VERSION, schemas.SCHEMA_VERSION + 1
-    monkeypatch.setattr(schemas, "SCHEMA_VERSION", new)
-    words = f"has schema events/{old}, this version reads events/{new}"
+    newer = dataclasses.replace(schemas.EVENTS, version=schemas.EVENTS.version + 1)
+    words = f"has schema events/{schemas.EVENTS.version}, this version reads events/{newer.version}"
     with pytest.raises(TelemetryError, match=words):
-        schemas.EVENTS.read(tmp_path)
+        newer.read(tmp_path)
+    assert newer.is_outdated(tmp_path)
+    assert not schemas.EVENTS.is_outdated(tmp_path)
 
 
 def test_a_torn_file_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -39,14 +39,19 @@ class AudioItemFrontEnd(ABC):
         self._sample_rate_hz = model.sample_rate_hz
         self._frame_samples = model.frame_samples
         self._checkpoint = checkpoint
-        found = self.prompt_tokens(math.ceil(self._frame_samples / HOP_SAMPLES))
-        if found != model.prompt_tokens_per_frame:
+        found = self.heard_tokens(self._frame_samples)
+        catalogued = model.prompt_tokens_per_frame - model.other_tokens_per_frame
+        if found != catalogued:
             fitting = (found - model.wrapper_tokens_per_frame) / model.frame_budget_s
             raise ConfigError(
                 f"model.frame_budget_s={model.frame_budget_s:g} makes {found} prompt tokens of a "
-                f"frame, not the {model.prompt_tokens_per_frame} that model.audio_tokens_per_s="
+                f"frame, not the {catalogued} that model.audio_tokens_per_s="
                 f"{model.audio_tokens_per_s:g} says: set model.audio_tokens_per_s={fitting:g}"
             )
+
+    def heard_tokens(self, num_samples: int) -> int:
+        """Tokens that one audio item of this length becomes, with those around it."""
+        return self.prompt_tokens(math.ceil(num_samples / HOP_SAMPLES))
 
     @staticmethod
     @abstractmethod

@@ -34,6 +34,14 @@ def prepare_environment() -> None:
     )
 
 
+def open_hub() -> None:
+    """Let weights be fetched, unless the user has set HF_HUB_OFFLINE; tiny runs never ask a hub.
+
+    Call before the fork server starts, which reads the environment once for all runs.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "0")
+
+
 def check_device(run: RunConfig) -> None:
     """Refuse a full-size model on a machine that cannot hold them. Raises: ConfigError."""
     if run.scale is not ScaleName.full:

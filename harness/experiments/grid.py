@@ -11,7 +11,8 @@ from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecut
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from harness.config import EngineKind, Invocation, RunConfig
+from harness.config import EngineKind, Invocation, RunConfig, ScaleName
+from harness.engines.vllm_args import open_hub
 from harness.experiments import live_run
 from harness.experiments.checks import check
 from harness.experiments.isolation import RunProcesses
@@ -36,6 +37,8 @@ def run_all(invocations: Sequence[Invocation], console: Console) -> list[Finishe
     """
     for invocation in invocations:
         check(invocation.run_config)
+    if any(i.scale is ScaleName.full and i.engine.kind is EngineKind.vllm for i in invocations):
+        open_hub()
     finished: dict[str, FinishedRun] = {}
     with Progress(*_COLUMNS, console=console) as progress:
         board = _Board(progress, console, num_runs=len({i.run_config.digest for i in invocations}))

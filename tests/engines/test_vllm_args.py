@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -5,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.composition import compose
-from harness.engines.vllm_args import engine_args
+from harness.engines.vllm_args import engine_args, open_hub, prepare_environment
 
 
 def _arguments(*overrides: str, **front_end: Any) -> dict[str, Any]:
@@ -31,3 +32,18 @@ def test_a_model_without_a_context_of_its_own_keeps_the_settings_of_its_checkpoi
     assert "hf_overrides" not in _arguments("model=qwen2_5_omni")
     kept = _arguments("model=minicpm_o", hf_overrides={"architectures": ["x"]})
     assert kept["hf_overrides"] == {"architectures": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("users", "is_full", "offline"),
+    [(None, False, "1"), (None, True, "0"), ("1", True, "1"), ("0", False, "0")],
+)
+def test_only_real_weights_ask_the_hub_and_the_users_word_comes_first(
+    users: str | None, is_full: bool, offline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is left of it is what was there before the test.
+    monkeypatch.setattr(os, "environ", {} if users is None else {"HF_HUB_OFFLINE": users})
+    if is_full:
+        open_hub()
+    prepare_environment()
+    assert os.environ["HF_HUB_OFFLINE"] == offline

@@ -74,6 +74,8 @@ def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[
             rows = split.cast_column("audio", datasets.Audio(decode=False))
             for number, row in enumerate(rows.take(source.num_clips)):
                 yield _row(source, number, row)
+    except CorpusError:
+        raise
     except Exception as error:
         # The hub's client raises the errors of several HTTP libraries and of a file system on top.
         raise CorpusError(
@@ -85,6 +87,11 @@ def _published(source: HubSource, load_dataset: LoadDataset | None) -> Iterator[
 def _row(source: HubSource, number: int, row: dict[str, Any]) -> _Row:
     """A row of the split; one without an id is named after its place."""
     question, answers = None, ()
+    if missing := [name for name in (source.question, source.answer) if name and name not in row]:
+        raise CorpusError(
+            f"dataset {source.dataset}: has no column {' and '.join(missing)}, but "
+            f"{', '.join(row)}: correct question and answer in the manifest"
+        )
     if source.question is not None:
         question, found = str(row[source.question]), row[str(source.answer)]
         answers = tuple(found) if isinstance(found, list) else (str(found),)

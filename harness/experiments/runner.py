@@ -25,13 +25,14 @@ import pandas as pd
 import yaml
 from filelock import FileLock, Timeout
 
-from harness.config import EngineKind, Paths, Regime, RunConfig
+from harness.config import EngineKind, Paths, Regime, RunConfig, ScaleName
 from harness.core.digests import plain
 from harness.core.errors import TelemetryError
 from harness.core.files import write_json, write_text
 from harness.diagnosis.recording import Recording
 from harness.diagnosis.summary import answered, scored, summarise, unserved
 from harness.diagnosis.verdicts import Diagnosis, Verdict
+from harness.engines.vllm_args import checkpoint_of
 from harness.experiments.conversing_run import spoken_questions
 from harness.experiments.isolation import (
     POLL_S,
@@ -138,6 +139,10 @@ class Runner:
             return finished
         if run.model.is_probe and run.engine.kind in (EngineKind.vllm, EngineKind.reference):
             probe_checkpoint(run.model, self._paths.cache)
+        if run.scale is ScaleName.full and run.engine.kind is EngineKind.vllm:
+            # Before the run's process, whose start-up is timed.
+            watch(Progress(phase="fetching weights"))
+            checkpoint_of(run, self._paths.cache)
         schedule = None
         if run.workload.regime in (Regime.free_running, Regime.turns):
             # A missing corpus is said here, not by an engine that was started for it.

@@ -62,7 +62,8 @@ class MoshiFrontEnd:
                 f"model.frame_budget_s={model.frame_budget_s} at model.sample_rate_hz="
                 f"{model.sample_rate_hz} is not one of Mimi's frames: use 0.08 s at 24000 Hz"
             )
-        is_local = (checkpoint / "config.json").exists()
+        # A published repository may have a config.json too, of Kyutai's own format.
+        is_local = (checkpoint / CODEC_DIRECTORY).is_dir()
         self._config_path = checkpoint if is_local else PUBLISHED_CONFIG
         self._codec_source = str(checkpoint / CODEC_DIRECTORY) if is_local else HUB_NAME
         config = MoshiConfig.from_pretrained(self._config_path)

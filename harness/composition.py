@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import difflib
+import functools
 import itertools
 import random
 import re
@@ -32,6 +33,8 @@ from harness.models.hardware import read_hardware
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "conf"
 CONFIG_NAME = "config"
+# One point of a grid: swept key or config group -> its choice, as on the command line.
+_Point = dict[str, str]
 # How Hydra, a dataclass and OmegaConf begin to say that they do not know a key.
 _UNKNOWN_KEY = ("Could not override", "cannot assign to field", "Key '")
 _UNREADABLE = "Error parsing override"
@@ -67,7 +70,10 @@ def compose(overrides: Sequence[str]) -> Invocation:
 
 
 def expand(overrides: Sequence[str]) -> list[Invocation]:
-    """The grid of an invocation as configurations; what the user has named is not varied.
+    """The grid of an invocation as configurations, of which what the user names selects.
+
+    A swept key that is named leaves the points that have its value, whether they sweep it or it is
+    their default; if none has it, it takes the place of what is swept. Groups select first.
 
     Hydra takes a third of a second, so it composes once for each choice of config groups; keys are
     then set on copies, before interpolations are resolved.
@@ -75,27 +81,62 @@ def expand(overrides: Sequence[str]) -> list[Invocation]:
     """
     with _worded_errors():
         base = _composed(overrides)
-        named = {override.lstrip("+~").split("=", 1)[0] for override in overrides}
+        grids = [base.grid, *base.more_grids]
+        swept = {str(key) for grid in grids for key in grid}
+        choices = _points(grids)
+        named = [override for override in overrides if _key(override) in swept]
+        for override in sorted(named, key=lambda override: not _is_group(_key(override))):
+            choices = _selected(choices, override, overrides)
         composed: dict[tuple[str, ...], DictConfig] = {}
-        points = []
-        for assigned in _assignments([base.grid, *base.more_grids], named):
-            groups = tuple(text for text in assigned if _is_group(text.partition("=")[0]))
+        points: list[Invocation] = []
+        for point in choices:
+            groups, keys = _groups_and_keys(point)
             if groups not in composed:
                 composed[groups] = _composed([*overrides, *groups])
-            keys = [text for text in assigned if text not in groups]
-            points.append(_typed(_with_keys(composed[groups], keys)))
+            typed = _typed(_with_keys(composed[groups], keys))
+            # Parts of a grid that differ only in what is named are one.
+            if not named or typed not in points:
+                points.append(typed)
     if base.order_seed is not None:
         random.Random(base.order_seed).shuffle(points)
     return points
 
 
-def _assignments(grids: Sequence[DictConfig], named: set[str]) -> list[tuple[str, ...]]:
-    """Every point of the grids as overrides; grids that differ only in what is named are one."""
-    points: dict[tuple[str, ...], None] = {}
-    for grid in grids:
-        axes = ([f"{key!s}={choice}" for choice in grid[key]] for key in grid if key not in named)
-        points |= dict.fromkeys(itertools.product(*axes))
-    return list(points)
+def _points(grids: Sequence[DictConfig]) -> list[_Point]:
+    """Every point of the grids, in order."""
+    return [
+        dict(zip(map(str, grid), map(str, choices), strict=True))
+        for grid in grids
+        for choices in itertools.product(*grid.values())
+    ]
+
+
+def _selected(points: list[_Point], override: str, overrides: Sequence[str]) -> list[_Point]:
+    """The points that have what an override names, or all if none has; it is not varied in them."""
+    key = _key(override)
+    others = [other for other in overrides if other != override]
+    composed = functools.cache(lambda groups: _composed([*others, *groups]))
+    named = functools.cache(lambda: _composed(overrides))
+
+    def has_it(point: _Point) -> bool:
+        if key in point:
+            return bool(_value(f"{key}={point[key]}") == _value(override))
+        if _is_group(key):
+            # It is the default if naming it changes nothing.
+            return bool(composed(()) == named())
+        groups, keys = _groups_and_keys(point)
+        unnamed = _with_keys(composed(groups), keys)
+        return bool(unnamed == _with_keys(unnamed, [override]))
+
+    chosen = [point for point in points if has_it(point)] or points
+    return [{name: choice for name, choice in point.items() if name != key} for point in chosen]
+
+
+def _groups_and_keys(point: _Point) -> tuple[tuple[str, ...], list[str]]:
+    """A point as overrides: the config groups, and the keys."""
+    texts = [f"{key}={choice}" for key, choice in point.items()]
+    groups = tuple(text for text in texts if _is_group(_key(text)))
+    return groups, [text for text in texts if text not in groups]
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
@@ -105,6 +146,15 @@ def _composed(overrides: Sequence[str]) -> DictConfig:
     register_schema()
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         return hydra.compose(CONFIG_NAME, overrides=list(overrides))
+
+
+def _key(override: str) -> str:
+    """What an override names. Example: `+seed=3` -> seed."""
+    return override.lstrip("+~").partition("=")[0]
+
+
+def _value(override: str) -> Any:
+    return OverridesParser.create().parse_override(override).value()
 
 
 def _is_group(key: str) -> bool:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from harness.composition import CONFIG_DIR, compose, expand
-from harness.config import RunConfig, ScaleName
+from harness.config import EngineKind, RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 from harness.models.front_ends import check_is_served
@@ -51,6 +51,37 @@ def test_a_grid_varies_what_the_user_did_not_choose() -> None:
     kinds = [point.retention.kind.name for point in expand([])]
     assert kinds == ["unbounded", "sink_window"]
     assert [p.retention.kind.name for p in expand(["retention=window"])] == ["window"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("free_running retention=unbounded", ["unbounded"]),
+        ("free_running retention.window_tokens=128", ["128+0", "128+32", "128+64", "128+96"]),
+        ("free_running retention=sink_window retention.window_tokens=256", ["256+32"]),
+        ("sinks retention.sink_tokens=64", ["256+64"]),
+        ("sinks engine=reference", ["unbounded", *(f"256+{s}" for s in (0, 1, 4, 16, 32))]),
+        ("long_life engine.host_bound=true", ["128+32"]),
+        ("fidelity case=boundary", ["unbounded"] * 4 + ["128+32"]),
+        # No point has it, so it takes the place of what is swept, and equal points are one.
+        ("window_size retention.window_tokens=300", ["300+0"]),
+        ("fidelity case=crowd seed=3", ["unbounded"] * 8),
+    ],
+)
+def test_what_is_named_selects_the_points_of_the_grid_that_have_it(
+    words: str, kept: list[str]
+) -> None:
+    points = expand([f"experiment={words.split()[0]}", *words.split()[1:]])
+    found = [point.retention for point in points]
+    assert [
+        f"{each.window_tokens}+{each.sink_tokens}" if each.is_bounded else "unbounded"
+        for each in found
+    ] == kept
+    if "engine=reference" in words:
+        whole = expand(["experiment=sinks"])
+        assert [p for p in whole if p.engine.kind is EngineKind.reference] == points
+    if "seed=3" in words:
+        assert {point.seed for point in points} == {3}
 
 
 def test_a_models_own_context_is_the_catalogs() -> None:

@@ -84,7 +84,8 @@ class Invocation(RunConfig):
     report: module of harness/experiments/ that tabulates and draws; the experiment's by default.
     bound: W and S that the bounded retentions take unless they are given their own.
     search: how experiments that look for N* look for it.
-    grid: config group or key -> choices to run one after the other.
+    grid: config group or key -> choices to run one after the other; what the command line names
+        selects among its points and those of more_grids.
     num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
         others one by one, since they would slow each other down.
     order_seed: of a shuffle of the order in which the grid is run; null: as listed.

@@ -23,6 +23,7 @@ import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -38,6 +39,9 @@ _Point = dict[str, str]
 # How Hydra, a dataclass and OmegaConf begin to say that they do not know a key.
 _UNKNOWN_KEY = ("Could not override", "cannot assign to field", "Key '")
 _UNREADABLE = "Error parsing override"
+# How Hydra says that a key was named as if it were new, or several values without a sweep.
+_NOT_NEW = re.compile(r"An item is already at '([^']+)'|^Multiple values for (\S+)\.")
+_SEVERAL = re.compile(r"^Ambiguous value for argument '([^']+)'")
 # How they name the grid, or one of its keys, as what was overridden.
 _GRID_OVERRIDE = re.compile(r"(?:override '?|^Key ')grid\b(?:\.([\w.]+))?")
 # What composing a configuration can raise; `as_harness_error` words any of them.
@@ -60,11 +64,15 @@ def schema_node(schema: Any) -> DictConfig:
     for name, kind in typing.get_type_hints(schema).items():
         if dataclasses.is_dataclass(kind):
             node._set_item_impl(name, schema_node(kind))
+        elif typing.get_origin(kind) is dict:
+            # Its keys are checked when a point of the grid is composed.
+            OmegaConf.set_struct(node[name], False)
     return node
 
 
 def compose(overrides: Sequence[str]) -> Invocation:
     """One typed, validated configuration. Raises: ConfigError."""
+    check_overrides(overrides)
     with _worded_errors():
         return _typed(_composed(overrides))
 
@@ -79,6 +87,7 @@ def expand(overrides: Sequence[str]) -> list[Invocation]:
     then set on copies, before interpolations are resolved.
     Raises: ConfigError.
     """
+    check_overrides(overrides)
     with _worded_errors():
         base = _composed(overrides)
         grids = [base.grid, *base.more_grids]
@@ -102,10 +111,48 @@ def expand(overrides: Sequence[str]) -> list[Invocation]:
     return points
 
 
+def check_overrides(words: Sequence[str]) -> None:
+    """Refuse what Hydra takes without a word and nobody can mean: a group or section away or empty.
+
+    words: of a command line; flags, Hydra's own keys and values to sweep are let pass.
+    Raises: ConfigError.
+    """
+    for word in words:
+        key = _key(word)
+        if key.startswith(("-", "hydra")):
+            continue
+        if word.startswith("~") and not _is_optional(key):
+            raise ConfigError(_deletion_wording(word))
+        if "=" in word and (_is_group(key) or _is_section(key)):
+            override = _parsed(word)
+            value = None if override.is_sweep_override() else override.value()
+            if override.is_sweep_override() or isinstance(value, str if _is_group(key) else dict):
+                continue
+            if _is_group(key):
+                raise ConfigError(f"{word} is no choice: choose {' or '.join(_options(key))}")
+            first = next(iter(_section(key)))
+            raise ConfigError(
+                f"{word} cannot be: {key} is a section, so set a key of it, as in "
+                f"{key}.{first}=VALUE"
+            )
+
+
+def _deletion_wording(word: str) -> str:
+    key = _key(word)
+    if key.partition(".")[0] == "grid":
+        return _grid_wording(None)
+    if _is_group(key):
+        return f"{word}: a group cannot be taken away, only chosen: {' or '.join(_options(key))}"
+    return f"{word}: a key cannot be taken away with ~, only set to another value"
+
+
 def _points(grids: Sequence[DictConfig]) -> list[_Point]:
     """Every point of the grids, in order."""
     return [
-        dict(zip(map(str, grid), map(str, choices), strict=True))
+        {
+            str(key): "null" if choice is None else str(choice)
+            for key, choice in zip(grid, choices, strict=True)
+        }
         for grid in grids
         for choices in itertools.product(*grid.values())
     ]
@@ -153,12 +200,40 @@ def _key(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
+def _parsed(override: str) -> Override:
+    """Raises: ConfigError if it cannot be read."""
+    with _worded_errors():
+        return OverridesParser.create().parse_override(override)
+
+
 def _value(override: str) -> Any:
-    return OverridesParser.create().parse_override(override).value()
+    return _parsed(override).value()
 
 
 def _is_group(key: str) -> bool:
     return (CONFIG_DIR / key).is_dir()
+
+
+def _is_optional(group: str) -> bool:
+    """Whether conf/config.yaml composes without it, too."""
+    defaults = OmegaConf.load(CONFIG_DIR / f"{CONFIG_NAME}.yaml").defaults
+    return any(f"optional {group}" in entry for entry in defaults if isinstance(entry, DictConfig))
+
+
+def _options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+
+
+def _is_section(key: str) -> bool:
+    return _section(key) is not None
+
+
+def _section(key: str) -> Any:
+    """A section's keys; None if the key is none, or holds a value."""
+    kind: Any = Invocation
+    for name in key.split("."):
+        kind = typing.get_type_hints(kind).get(name) if dataclasses.is_dataclass(kind) else None
+    return kind.__dataclass_fields__ if dataclasses.is_dataclass(kind) else None
 
 
 def _with_keys(config: DictConfig, overrides: Sequence[str]) -> DictConfig:
@@ -201,7 +276,18 @@ def as_harness_error(error: Exception) -> HarnessError:
     if grid := _GRID_OVERRIDE.search(" ".join(lines)):
         return ConfigError(_grid_wording(grid[1]))
     text = ": ".join(lines).removeprefix("Error merging override ")
-    return ConfigError(text + _suggestion(text))
+    if known := _NOT_NEW.search(text):
+        return ConfigError(f"{known[1] or known[2]} is named as if it were new: leave out the +")
+    if several := _SEVERAL.search(text):
+        return ConfigError(
+            f"{several[1]} names several values: add -m, which runs one job for each"
+        )
+    quoted = text.split("'")
+    if text.startswith(_UNKNOWN_KEY) and len(quoted) > 1:
+        return ConfigError(f"{quoted[1]} is no key: {_suggestion(quoted[1])}")
+    if text.startswith(_UNREADABLE):
+        text += ": write key=value, in quotes where the value holds spaces or brackets"
+    return ConfigError(text)
 
 
 def _grid_wording(key: str | None) -> str:
@@ -218,18 +304,10 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _suggestion(text: str) -> str:
+def _suggestion(key: str) -> str:
     """A known key that looks like the one that Hydra or a dataclass did not know."""
-    if text.startswith(_UNREADABLE):
-        return ": write key=value, in quotes where the value holds spaces or brackets"
-    quoted = text.split("'")
-    if len(quoted) < 2 or not text.startswith(_UNKNOWN_KEY):
-        return ""
-    known = _keys(schema_node(Invocation))
-    if quoted[1] in known:
-        return ": a key cannot be taken away with ~, only set to another value"
-    near = difflib.get_close_matches(quoted[1], known, n=1)
-    return f": did you mean {near[0]}?" if near else ": see harness/config/ for every key"
+    near = difflib.get_close_matches(key, _keys(schema_node(Invocation)), n=1)
+    return f"did you mean {near[0]}?" if near else "see harness/config/ for every key"
 
 
 def _keys(node: DictConfig, prefix: str = "") -> list[str]:

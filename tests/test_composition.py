@@ -118,6 +118,10 @@ def test_a_swept_key_with_a_dot_is_named_itself_and_the_error_says_how() -> None
     [
         ("~grid", "grid cannot be taken away or replaced: name the swept key itself, KEY=VALUE"),
         ("~more_grids", "a key cannot be taken away with ~, only set to another value"),
+        ("~workload", "~workload: a key cannot be taken away with ~, only set to another value"),
+        ("~workload.num_sessions", "a key cannot be taken away with ~, only set to another value"),
+        ("~retention", "~retention: a group cannot be taken away, only chosen: native or recycle"),
+        ("~model=moshi", "~model=moshi: a group cannot be taken away, only chosen: agent_"),
     ],
 )
 def test_what_is_taken_away_is_not_suggested_to_be_meant(override: str, words: str) -> None:
@@ -125,6 +129,20 @@ def test_what_is_taken_away_is_not_suggested_to_be_meant(override: str, words: s
         expand([override])
     assert words in str(caught.value)
     assert "did you mean" not in str(caught.value)
+
+
+def test_a_section_is_merged_and_a_model_may_go_without_a_size_of_its_own() -> None:
+    assert compose(["workload={num_sessions: 3}"]).workload.num_sessions == 3
+    assert compose(["++workload.num_sessions=3"]).workload.num_sessions == 3
+    assert compose(["~size"]).engine.kv_pool_blocks != compose([]).engine.kv_pool_blocks
+
+
+@pytest.mark.parametrize(
+    "swept", ["grid={seed:[1,2]}", "grid.seed=[1,2]", "more_grids=[{seed:[1,2]}]"]
+)
+def test_a_further_key_is_swept_with_the_values_as_they_are_written(swept: str) -> None:
+    points = expand(["retention=unbounded", swept])
+    assert [point.seed for point in points if point.seed] == [1, 2]
 
 
 def test_a_bad_choice_of_a_grid_is_one_line_that_names_what_to_change() -> None:
@@ -173,7 +191,18 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model=gpt", "model=gpt is unknown: choose "),
         ("experiment=clif", "experiment=clif is unknown: choose "),
         ("workload.num_session=3", "did you mean workload.num_sessions?"),
-        ("+foo=1", "cannot assign to field 'foo'"),
+        ("+foo=1", "foo is no key: see harness/config/ for every key"),
+        ("+workload.num_sessions=3", "workload.num_sessions is named as if it were new: leave out"),
+        ("+model=moshi", "model is named as if it were new: leave out the +"),
+        ("seed=1,2", "seed=1,2 names several values: add -m, which runs one job for each"),
+        ("model=null", "model=null is no choice: choose agent_scratchpad or minicpm_o"),
+        ("model=[moshi,qwen3_omni]", "model=[moshi,qwen3_omni] is no choice: choose agent_"),
+        ("model=", "model= is unknown: choose "),
+        ("experiment=", "experiment= is unknown: choose "),
+        ("workload=5", "workload is a section, so set a key of it, as in workload.regime=VALUE"),
+        ("workload=null", "workload=null cannot be: workload is a section"),
+        ("artifact=a/b", "artifact=a/b names files, so it must be letters, digits, _ and -"),
+        ("artifact=", "artifact= names files"),
         ("seed=x", "Value 'x' of type 'str' could not be converted to Integer"),
         ("workload.num_sessions=0", "workload.num_sessions=0 must be at least 1"),
         ("workload.duration_s=2", "so make the run longer"),
@@ -185,7 +214,7 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model.sample_rate_hz=null", "model.audio_tokens_per_s=25.0 needs model.sample_rate_hz"),
         ("seed=x", "seed=x: Value"),
         ("a==b", "write key=value"),
-        ("grid.seed=[1,2]", "seed=VALUE, and only that is run; 'grid={seed:[VALUE,VALUE]}' varies"),
+        ("grid.seed=1", "seed=VALUE, and only that is run; 'grid={seed:[VALUE,VALUE]}' varies"),
         ("grid.retention=unbounded", "grid.retention cannot be set so: name the swept key itself"),
         ("grid=null", "grid cannot be taken away or replaced"),
     ],

@@ -33,9 +33,14 @@ from harness.experiments.runner import NO_RESULT
 def report_module(name: str) -> ModuleType:
     """The module that tabulates and draws. Raises: ConfigError if there is none of that name."""
     try:
-        return importlib.import_module(f"harness.experiments.{name}")
+        module = importlib.import_module(f"harness.experiments.{name}")
     except ModuleNotFoundError:
         raise ConfigError(f"report={name} has no module harness/experiments/{name}.py") from None
+    if not hasattr(module, "tabulate") and not hasattr(module, "configured"):
+        raise ConfigError(
+            f"report={name} is no experiment: harness/experiments/{name}.py has no tabulate(runs)"
+        )
+    return module
 
 
 def run_experiment(invocations: Sequence[Invocation], console: Console | None = None) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,9 +18,9 @@ from filelock import FileLock
 from harness.analysis.tables import read_tables
 from harness.composition import expand
 from harness.config import EngineKind, Invocation
-from harness.core.errors import TelemetryError
+from harness.core.errors import EngineError, TelemetryError
 from harness.diagnosis.verdicts import Verdict
-from harness.experiments.isolation import WRITER_LOCK, RunProcesses
+from harness.experiments.isolation import WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.runner import DONE, Runner, read_recording
 from harness.experiments.session import run_experiment
 from tests.experiments.conftest import CACHE, ECHO
@@ -106,6 +107,24 @@ def test_a_killed_run_process_becomes_a_verdict_and_is_tried_again(echo_points: 
     assert "killed by SIGKILL" in killed.summary["cause"]
     assert not (directory / DONE).exists()
     assert runner.run(point.run_config, _quiet).verdict is Verdict.alive
+
+
+def test_a_run_that_did_not_end_by_itself_is_an_error_though_what_it_recorded_reads_well(
+    echo_points: Points, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = echo_points("retention=unbounded")
+    to_the_end = RunProcesses.run
+
+    def stuck(*arguments: Any) -> Outcome:
+        assert to_the_end(*arguments).reached_horizon
+        return Outcome(reached_horizon=False, failure="the run's process stopped reporting")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunProcesses, "run", stuck)
+        assert run_experiment(points) == EngineError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("error: alive: the run's process stopped reporting: what it recorded")
+    assert run_experiment(points) == 0
 
 
 def _run_processes() -> Iterator[int]:

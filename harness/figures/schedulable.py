@@ -41,8 +41,9 @@ def draw(tables: Tables, stem: Path) -> list[Path]:
     paper = paper[paper["arrival_rate_per_s"].isin(rates)]
     _paper(axes[0], paper, rates)
     _censored(axes[0], tables["bias"], rates)
-    # Room for the legend above the highest dot.
-    axes[0].set_ylim(0, 1.7 * ramps["settled_sessions"].max())
+    # Room for the legend above the highest dot, band and star.
+    drawn = [ramps["settled_sessions"], truth["served_sessions"], paper["admitted"]]
+    axes[0].set_ylim(0, 1.7 * max(float(column.max()) for column in drawn if column.notna().any()))
     axes[2].set_ylim(bottom=-0.002)
     axes[2].axhline(0.01, color="black", lw=1, ls="--", label="1 %")
     axes[0].legend(fontsize=7, loc="upper left")

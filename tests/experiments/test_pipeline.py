@@ -18,11 +18,11 @@ from filelock import FileLock
 from harness.analysis.tables import read_tables
 from harness.composition import expand
 from harness.config import EngineKind, Invocation
-from harness.core.errors import EngineError, TelemetryError
+from harness.core.errors import ConfigError, EngineError, TelemetryError
 from harness.diagnosis.verdicts import Verdict
 from harness.experiments.isolation import WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.runner import DONE, Runner, read_recording
-from harness.experiments.session import run_experiment
+from harness.experiments.session import report_module, run_experiment
 from tests.experiments.conftest import CACHE, ECHO
 
 Points = Callable[..., list[Invocation]]
@@ -239,6 +239,12 @@ def test_help_names_the_groups_and_exits_cleanly(tmp_path: Path) -> None:
     assert done.returncode == 0
     for word in ("predict|reproduce|compare|audit -h", "experiment: cliff", "sink_window"):
         assert word in done.stdout
+
+
+def test_a_module_that_tabulates_nothing_is_no_report() -> None:
+    with pytest.raises(ConfigError, match=r"report=plan is no experiment: .*no tabulate\(runs\)"):
+        report_module("plan")
+    assert report_module("calibrate")
 
 
 def test_tables_hold_every_run_of_the_grid(results: Path) -> None:

@@ -63,6 +63,17 @@ def caption(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
+def test_a_band_above_every_dot_is_inside_the_panel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tops: list[float] = []
+    monkeypatch.setattr(
+        schedulable, "save", lambda figure, _: tops.append(figure.axes[0].get_ylim()[1]) or []
+    )
+    schedulable.draw(_tables((1.0,), (0,)), tmp_path / "figure")
+    assert tops[0] > 200
+
+
 def test_ramps_of_several_seeds_have_medians_bands_and_the_authors_stars(
     caption: list[str], tmp_path: Path
 ) -> None:

@@ -2,10 +2,13 @@
 `audit` the published logs, `predict` what to expect.
 """
 
+import difflib
 import os
 import sys
 
 _NOBODY_READS = 141
+_MISUSED = 2
+_COMMANDS = ("reproduce", "compare", "audit", "predict")
 
 
 def main() -> int:
@@ -39,6 +42,10 @@ def _dispatch() -> int:
         from harness import predict
 
         return predict.main(sys.argv[2:])
+    near = difflib.get_close_matches(sys.argv[1] if len(sys.argv) > 1 else "", _COMMANDS, n=1)
+    if near:
+        print(f"error: {sys.argv[1]} is no command: did you mean {near[0]}?", file=sys.stderr)
+        return _MISUSED
     from harness import cli
 
     return cli.main()

@@ -21,6 +21,7 @@ from harness.composition import (
     CONFIG_ERRORS,
     CONFIG_NAME,
     as_harness_error,
+    check_overrides,
     expand,
     register_schema,
 )
@@ -63,7 +64,11 @@ def main() -> int:
         if is_elsewhere and code:
             raise JobFailed(code, platform.node())
 
-    return guarded(task) or max(exit_codes, default=0)
+    def checked() -> None:
+        check_overrides(sys.argv[1:])
+        task()
+
+    return guarded(checked) or max(exit_codes, default=0)
 
 
 def _run(overrides: list[str], folder: Path) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli
+from harness import __main__, cli
 from harness.core.errors import ConfigError
 
 Sweep = Callable[[list[BaseException | None]], tuple[int, int]]
@@ -73,3 +73,11 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     os.close(writer)
     assert done.stderr == b""
     assert done.returncode == 141
+
+
+def test_a_misspelt_command_is_named_with_the_one_that_is_meant(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["harness", "predit", "model=moshi"])
+    assert __main__.main() == ConfigError.exit_code
+    assert capsys.readouterr().err == "error: predit is no command: did you mean predict?\n"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from harness.composition import CONFIG_DIR, compose, expand
-from harness.config import RunConfig, ScaleName
+from harness.config import EngineKind, RunConfig, ScaleName
 from harness.core.errors import ConfigError
 from harness.kv.retention import Retention
 from harness.models.front_ends import check_is_served
@@ -53,6 +53,37 @@ def test_a_grid_varies_what_the_user_did_not_choose() -> None:
     assert [p.retention.kind.name for p in expand(["retention=window"])] == ["window"]
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("free_running retention=unbounded", ["unbounded"]),
+        ("free_running retention.window_tokens=128", ["128+0", "128+32", "128+64", "128+96"]),
+        ("free_running retention=sink_window retention.window_tokens=256", ["256+32"]),
+        ("sinks retention.sink_tokens=64", ["256+64"]),
+        ("sinks engine=reference", ["unbounded", *(f"256+{s}" for s in (0, 1, 4, 16, 32))]),
+        ("long_life engine.host_bound=true", ["128+32"]),
+        ("fidelity case=boundary", ["unbounded"] * 4 + ["128+32"]),
+        # No point has it, so it takes the place of what is swept, and equal points are one.
+        ("window_size retention.window_tokens=300", ["300+0"]),
+        ("fidelity case=crowd seed=3", ["unbounded"] * 8),
+    ],
+)
+def test_what_is_named_selects_the_points_of_the_grid_that_have_it(
+    words: str, kept: list[str]
+) -> None:
+    points = expand([f"experiment={words.split()[0]}", *words.split()[1:]])
+    found = [point.retention for point in points]
+    assert [
+        f"{each.window_tokens}+{each.sink_tokens}" if each.is_bounded else "unbounded"
+        for each in found
+    ] == kept
+    if "engine=reference" in words:
+        whole = expand(["experiment=sinks"])
+        assert [p for p in whole if p.engine.kind is EngineKind.reference] == points
+    if "seed=3" in words:
+        assert {point.seed for point in points} == {3}
+
+
 def test_a_models_own_context_is_the_catalogs() -> None:
     moshi = ["model=moshi", "scale=full", "retention=native"]
     assert compose(moshi).retention == Retention(window_tokens=3000, native=True)
@@ -87,6 +118,10 @@ def test_a_swept_key_with_a_dot_is_named_itself_and_the_error_says_how() -> None
     [
         ("~grid", "grid cannot be taken away or replaced: name the swept key itself, KEY=VALUE"),
         ("~more_grids", "a key cannot be taken away with ~, only set to another value"),
+        ("~workload", "~workload: a key cannot be taken away with ~, only set to another value"),
+        ("~workload.num_sessions", "a key cannot be taken away with ~, only set to another value"),
+        ("~retention", "~retention: a group cannot be taken away, only chosen: native or recycle"),
+        ("~model=moshi", "~model=moshi: a group cannot be taken away, only chosen: agent_"),
     ],
 )
 def test_what_is_taken_away_is_not_suggested_to_be_meant(override: str, words: str) -> None:
@@ -94,6 +129,20 @@ def test_what_is_taken_away_is_not_suggested_to_be_meant(override: str, words: s
         expand([override])
     assert words in str(caught.value)
     assert "did you mean" not in str(caught.value)
+
+
+def test_a_section_is_merged_and_a_model_may_go_without_a_size_of_its_own() -> None:
+    assert compose(["workload={num_sessions: 3}"]).workload.num_sessions == 3
+    assert compose(["++workload.num_sessions=3"]).workload.num_sessions == 3
+    assert compose(["~size"]).engine.kv_pool_blocks != compose([]).engine.kv_pool_blocks
+
+
+@pytest.mark.parametrize(
+    "swept", ["grid={seed:[1,2]}", "grid.seed=[1,2]", "more_grids=[{seed:[1,2]}]"]
+)
+def test_a_further_key_is_swept_with_the_values_as_they_are_written(swept: str) -> None:
+    points = expand(["retention=unbounded", swept])
+    assert [point.seed for point in points if point.seed] == [1, 2]
 
 
 def test_a_bad_choice_of_a_grid_is_one_line_that_names_what_to_change() -> None:
@@ -142,7 +191,18 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model=gpt", "model=gpt is unknown: choose "),
         ("experiment=clif", "experiment=clif is unknown: choose "),
         ("workload.num_session=3", "did you mean workload.num_sessions?"),
-        ("+foo=1", "cannot assign to field 'foo'"),
+        ("+foo=1", "foo is no key: see harness/config/ for every key"),
+        ("+workload.num_sessions=3", "workload.num_sessions is named as if it were new: leave out"),
+        ("+model=moshi", "model is named as if it were new: leave out the +"),
+        ("seed=1,2", "seed=1,2 names several values: add -m, which runs one job for each"),
+        ("model=null", "model=null is no choice: choose agent_scratchpad or minicpm_o"),
+        ("model=[moshi,qwen3_omni]", "model=[moshi,qwen3_omni] is no choice: choose agent_"),
+        ("model=", "model= is unknown: choose "),
+        ("experiment=", "experiment= is unknown: choose "),
+        ("workload=5", "workload is a section, so set a key of it, as in workload.regime=VALUE"),
+        ("workload=null", "workload=null cannot be: workload is a section"),
+        ("artifact=a/b", "artifact=a/b names files, so it must be letters, digits, _ and -"),
+        ("artifact=", "artifact= names files"),
         ("seed=x", "Value 'x' of type 'str' could not be converted to Integer"),
         ("workload.num_sessions=0", "workload.num_sessions=0 must be at least 1"),
         ("workload.duration_s=2", "so make the run longer"),
@@ -154,7 +214,7 @@ def test_the_same_overrides_give_the_same_digest_wherever_results_go(tmp_path: P
         ("model.sample_rate_hz=null", "model.audio_tokens_per_s=25.0 needs model.sample_rate_hz"),
         ("seed=x", "seed=x: Value"),
         ("a==b", "write key=value"),
-        ("grid.seed=[1,2]", "seed=VALUE, and only that is run; 'grid={seed:[VALUE,VALUE]}' varies"),
+        ("grid.seed=1", "seed=VALUE, and only that is run; 'grid={seed:[VALUE,VALUE]}' varies"),
         ("grid.retention=unbounded", "grid.retention cannot be set so: name the swept key itself"),
         ("grid=null", "grid cannot be taken away or replaced"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from harness.config.engine import EngineKind
 from harness.config.run import RunConfig
@@ -84,7 +86,8 @@ class Invocation(RunConfig):
     report: module of harness/experiments/ that tabulates and draws; the experiment's by default.
     bound: W and S that the bounded retentions take unless they are given their own.
     search: how experiments that look for N* look for it.
-    grid: config group or key -> choices to run one after the other.
+    grid: config group or key -> choices to run one after the other; what the command line names
+        selects among its points and those of more_grids.
     num_parallel_runs: runs of the grid at a time; null: simulated ones as many as there are cores,
         others one by one, since they would slow each other down.
     order_seed: of a shuffle of the order in which the grid is run; null: as listed.
@@ -97,10 +100,10 @@ class Invocation(RunConfig):
     report: str
     bound: Retention = field(default_factory=Retention)
     search: SearchConfig = field(default_factory=SearchConfig)
-    grid: dict[str, list[str]] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
     num_parallel_runs: int | None = None
     order_seed: int | None = None
-    more_grids: list[dict[str, list[str]]] = field(default_factory=list)
+    more_grids: list[dict[str, list[Any]]] = field(default_factory=list)
     hardware_file: str | None = None
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     rerun: bool = False
@@ -108,6 +111,10 @@ class Invocation(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not re.fullmatch(r"[\w-]+", self.artifact):
+            raise ConfigError(
+                f"artifact={self.artifact} names files, so it must be letters, digits, _ and -"
+            )
         asked = self.num_parallel_runs
         if asked is None:
             return

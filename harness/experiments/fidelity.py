@@ -19,6 +19,7 @@ from harness.analysis.runs import pool_over_time, run_summaries
 from harness.analysis.tables import Tables
 from harness.config import ArrivalKind, EngineKind, Invocation, RunConfig
 from harness.core.digests import digest
+from harness.core.errors import ConfigError
 from harness.diagnosis.recording import Recording
 from harness.diagnosis.verdicts import Verdict
 from harness.experiments.runner import FinishedRun
@@ -27,6 +28,16 @@ from harness.figures import fidelity as figure
 from harness.models.hardware import HardwareSpec
 
 SIMULATED_REPETITIONS = 40
+
+
+def wanted(invocations: Sequence[Invocation]) -> list[Invocation]:
+    """The grid as it stands. Raises: ConfigError if no run of it gives a step time."""
+    if not any(role_of(point.run_config) == "calibration" for point in invocations):
+        raise ConfigError(
+            "experiment=fidelity fits its step time to runs with case=calibration, and what is "
+            "named on the command line leaves none of them: name less of the grid"
+        )
+    return list(invocations)
 
 
 def follow_up(

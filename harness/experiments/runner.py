@@ -56,12 +56,21 @@ NO_RESULT = (Verdict.never_served, Verdict.engine_dead, Verdict.ended_early, Ver
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """A run directory and what verdict.json says of it."""
+    """A run directory and what verdict.json says of it.
+
+    failure: why it is no result although the verdict is of one; None if there is nothing to say.
+    """
 
     run: RunConfig
     directory: Path
     summary: dict[str, Any]
     was_cached: bool
+    failure: str | None = None
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the run is read back by the next call, not tried again."""
+        return self.failure is None and self.verdict not in NO_RESULT
 
     @property
     def verdict(self) -> Verdict:
@@ -164,7 +173,14 @@ class Runner:
                 _conclude(run, directory, Outcome(reached_horizon=False, failure="interrupted"))
                 raise
             summary = _conclude(run, directory, outcome)
-        return FinishedRun(run=run, directory=directory, summary=summary, was_cached=False)
+        cut_short = None if outcome.reached_horizon else "its process did not say how it ended"
+        return FinishedRun(
+            run=run,
+            directory=directory,
+            summary=summary,
+            was_cached=False,
+            failure=cut_short and (outcome.failure or cut_short),
+        )
 
     def _finished(self, run: RunConfig) -> FinishedRun | None:
         """What an equal configuration left; None if it is not finished or is to be run again."""

@@ -27,23 +27,27 @@ from harness.core.errors import ConfigError, EngineError
 from harness.experiments.grid import run_all
 from harness.experiments.plan import plan
 from harness.experiments.report import verdict_table
-from harness.experiments.runner import NO_RESULT
 
 
 def report_module(name: str) -> ModuleType:
     """The module that tabulates and draws. Raises: ConfigError if there is none of that name."""
     try:
-        return importlib.import_module(f"harness.experiments.{name}")
+        module = importlib.import_module(f"harness.experiments.{name}")
     except ModuleNotFoundError:
         raise ConfigError(f"report={name} has no module harness/experiments/{name}.py") from None
+    if not hasattr(module, "tabulate") and not hasattr(module, "configured"):
+        raise ConfigError(
+            f"report={name} is no experiment: harness/experiments/{name}.py has no tabulate(runs)"
+        )
+    return module
 
 
 def run_experiment(invocations: Sequence[Invocation], console: Console | None = None) -> int:
     """Run a grid and write its artifact; returns the exit code.
 
     0 if every run is a result, whatever its verdict; EngineError's code if an engine did not start,
-    died or was stopped early, or a run is invalid: those are shown, and tried again by the next
-    call.
+    died or was stopped early, a run's process did not end by itself, or a run is invalid: those are
+    shown, and tried again by the next call.
     """
     console = console or Console(highlight=False)
     first = invocations[0]
@@ -68,10 +72,10 @@ def run_experiment(invocations: Sequence[Invocation], console: Console | None = 
     if hasattr(module, "export"):
         for path in module.export(tables, first.paths.results):
             console.print(f"written: {path}", soft_wrap=True)
-    failed = [run for run in finished if run.verdict in NO_RESULT]
+    failed = [run for run in finished if not run.is_result]
     for run in failed:
-        print(
-            f"error: {run.verdict.name}: {run.summary['cause']}: see {run.directory}",
-            file=sys.stderr,
-        )
+        cause = run.summary["cause"]
+        if run.failure is not None and run.failure not in cause:
+            cause = f"{run.failure}: what it recorded reads {cause}"
+        print(f"error: {run.verdict.name}: {cause}: see {run.directory}", file=sys.stderr)
     return EngineError.exit_code if failed else 0

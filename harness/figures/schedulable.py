@@ -17,12 +17,6 @@ from harness.figures.style import COLOURS, add_caption, save, use_house_style
 
 _BANDS = {"unbounded": COLOURS["dead"], "bounded": COLOURS["answer"]}
 _TARGET_COLOURS = (COLOURS["budget"], COLOURS["running"], COLOURS["pool"])
-_CAPTION = (
-    "Each dot is one seed's ramp, the line joins medians. Left: calls that AIMD has let in at the "
-    "last arrival; bands: the schedulable concurrency N* by bisection with fresh engines, lowest "
-    "to highest over seeds; stars: the authors' ramps (hollow: unbounded). Middle: when the number "
-    "of calls came to stay within 5 %. Right: frames missed after that."
-)
 
 
 def draw(tables: Tables, stem: Path) -> list[Path]:
@@ -44,10 +38,12 @@ def draw(tables: Tables, stem: Path) -> list[Path]:
         axis.set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
         axis.set_xlim(-0.5, len(rates) - 0.2)
     _truth(axes[0], truth)
+    paper = paper[paper["arrival_rate_per_s"].isin(rates)]
     _paper(axes[0], paper, rates)
     _censored(axes[0], tables["bias"], rates)
-    # Room for the legend above the highest dot.
-    axes[0].set_ylim(0, 1.7 * ramps["settled_sessions"].max())
+    # Room for the legend above the highest dot, band and star.
+    drawn = [ramps["settled_sessions"], truth["served_sessions"], paper["admitted"]]
+    axes[0].set_ylim(0, 1.7 * max(float(column.max()) for column in drawn if column.notna().any()))
     axes[2].set_ylim(bottom=-0.002)
     axes[2].axhline(0.01, color="black", lw=1, ls="--", label="1 %")
     axes[0].legend(fontsize=7, loc="upper left")
@@ -59,10 +55,27 @@ def draw(tables: Tables, stem: Path) -> list[Path]:
         f"{first['duration_s']:g} s and what AIMD finds on bounded KV"
     )
     figure.tight_layout()
-    add_caption(figure, _CAPTION, [*runs["evidence"], *paper["evidence"]])
+    add_caption(figure, _caption(ramps, truth, paper), [*runs["evidence"], *paper["evidence"]])
     paths = save(figure, stem)
     plt.close(figure)
     return paths
+
+
+def _caption(ramps: pd.DataFrame, truth: pd.DataFrame, paper: pd.DataFrame) -> str:
+    """What is drawn, in words: a live ramp stands alone, without medians, seeds or the authors'."""
+    ramp = "Each dot is one seed's ramp, the line joins medians"
+    if not ramps.duplicated(["target_s", "arrival_rate_per_s"]).any():
+        ramp = "Each dot is one ramp"
+    left = "calls that AIMD has let in at the last arrival"
+    if truth["served_sessions"].notna().any():
+        left += "; bands: the schedulable concurrency N* by bisection with fresh engines, lowest "
+        left += "to highest" + (" over seeds" if truth["seed"].nunique() > 1 else "")
+    if len(paper):
+        left += "; stars: the authors' ramps (hollow: unbounded)"
+    return (
+        f"{ramp}. Left: {left}. Middle: when the number of calls came to stay within 5 %. "
+        "Right: frames missed after that."
+    )
 
 
 def _ramps(axis: Axes, ramps: pd.DataFrame, column: str, rates: list[float]) -> None:
@@ -112,8 +125,7 @@ def _censored(axis: Axes, bias: pd.DataFrame, rates: list[float]) -> None:
 
 
 def _paper(axis: Axes, paper: pd.DataFrame, rates: list[float]) -> None:
-    shown = paper[paper["arrival_rate_per_s"].isin(rates)]
-    for _, ramp in shown.iterrows():
+    for _, ramp in paper.iterrows():
         is_unbounded = ramp["variant"] == "unbounded"
         place = rates.index(ramp["arrival_rate_per_s"]) + 0.28
         axis.scatter(

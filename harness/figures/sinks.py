@@ -27,8 +27,11 @@ _CAPTION = (
     "Perplexity of told texts, mean over texts; bands and bars: 95 % bootstrap over texts. Age is "
     "a token's position over W: from the dotted line on, the window no longer holds the start. "
     "Bottom: perplexity over unbounded's on the same tokens, once past that line. Live vLLM pins "
-    "whole blocks of 32; squares pin exactly S tokens. Right: where attention goes under the full "
-    "mask, 256 tokens of each text, mean over heads and the later half of the queries."
+    "whole blocks of 32; squares pin exactly S tokens."
+)
+_ATTENTION_CAPTION = (
+    " Right: where attention goes under the full mask, 256 tokens of each text, mean over heads "
+    "and the later half of the queries."
 )
 
 
@@ -59,9 +62,11 @@ def draw(
     figure.legend(handles, labels, loc="upper center", ncol=4, bbox_to_anchor=(0.5, 1.04))
     _by_window(figure.add_subplot(grid[1, :4]), late)
     _by_sinks(figure.add_subplot(grid[1, 4:8]), late)
-    _attention(figure.add_subplot(grid[1, 8:]), attention)
+    if len(attention):
+        _attention(figure.add_subplot(grid[1, 8:]), attention)
     figure.tight_layout()
-    add_caption(figure, _CAPTION, [*live["evidence"], *late["evidence"]])
+    caption = _CAPTION + (_ATTENTION_CAPTION if len(attention) else "")
+    add_caption(figure, caption, [*live["evidence"], *late["evidence"]])
     paths = save(figure, stem)
     plt.close(figure)
     return paths
@@ -112,6 +117,8 @@ def _by_sinks(axis: Axes, late: pd.DataFrame) -> None:
     styles = ((_LIVE, "o", COLOURS["answer"], -0.08), ("reference", "s", "#9c6644", 0.08))
     for name, marker, colour, shift in styles:
         part = rows[rows["evidence"].str.startswith(name)].sort_values("kept_sink_tokens")
+        if part.empty:
+            continue
         places = [sinks.index(value) + shift for value in part["kept_sink_tokens"]]
         label = "live vLLM, bf16" if name == _LIVE else "reference, float32, exact S"
         _bars(axis, places, part, colour, marker, label)

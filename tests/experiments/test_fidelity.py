@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.composition import compose
+from harness.composition import compose, expand
 from harness.config import EngineKind, RunConfig
+from harness.core.errors import ConfigError
 from harness.diagnosis.summary import summarise
 from harness.experiments import fidelity
 from harness.experiments.runner import FinishedRun
@@ -102,3 +103,10 @@ def test_an_invalid_live_run_is_listed_and_not_compared(
     assert tables[""]["verdict"].tolist() == ["invalid"]
     assert tables["pairs"].empty
     assert tables["tests"]["num_live"].tolist() == [0] * len(tables["tests"])
+
+
+def test_a_part_of_the_grid_without_calibration_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ConfigError, match=r"runs with case=calibration, and what is named"):
+        fidelity.wanted(expand(["experiment=fidelity", "case=calls_4"]))
+    whole = expand(["experiment=fidelity"])
+    assert fidelity.wanted(whole) == whole

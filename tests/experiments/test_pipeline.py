@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,11 +18,11 @@ from filelock import FileLock
 from harness.analysis.tables import read_tables
 from harness.composition import expand
 from harness.config import EngineKind, Invocation
-from harness.core.errors import TelemetryError
+from harness.core.errors import ConfigError, EngineError, TelemetryError
 from harness.diagnosis.verdicts import Verdict
-from harness.experiments.isolation import WRITER_LOCK, RunProcesses
+from harness.experiments.isolation import WRITER_LOCK, Outcome, RunProcesses
 from harness.experiments.runner import DONE, Runner, read_recording
-from harness.experiments.session import run_experiment
+from harness.experiments.session import report_module, run_experiment
 from tests.experiments.conftest import CACHE, ECHO
 
 Points = Callable[..., list[Invocation]]
@@ -106,6 +107,24 @@ def test_a_killed_run_process_becomes_a_verdict_and_is_tried_again(echo_points: 
     assert "killed by SIGKILL" in killed.summary["cause"]
     assert not (directory / DONE).exists()
     assert runner.run(point.run_config, _quiet).verdict is Verdict.alive
+
+
+def test_a_run_that_did_not_end_by_itself_is_an_error_though_what_it_recorded_reads_well(
+    echo_points: Points, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = echo_points("retention=unbounded")
+    to_the_end = RunProcesses.run
+
+    def stuck(*arguments: Any) -> Outcome:
+        assert to_the_end(*arguments).reached_horizon
+        return Outcome(reached_horizon=False, failure="the run's process stopped reporting")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunProcesses, "run", stuck)
+        assert run_experiment(points) == EngineError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("error: alive: the run's process stopped reporting: what it recorded")
+    assert run_experiment(points) == 0
 
 
 def _run_processes() -> Iterator[int]:
@@ -220,6 +239,12 @@ def test_help_names_the_groups_and_exits_cleanly(tmp_path: Path) -> None:
     assert done.returncode == 0
     for word in ("predict|reproduce|compare|audit -h", "experiment: cliff", "sink_window"):
         assert word in done.stdout
+
+
+def test_a_module_that_tabulates_nothing_is_no_report() -> None:
+    with pytest.raises(ConfigError, match=r"report=plan is no experiment: .*no tabulate\(runs\)"):
+        report_module("plan")
+    assert report_module("calibrate")
 
 
 def test_tables_hold_every_run_of_the_grid(results: Path) -> None:

@@ -30,6 +30,7 @@ def host_is_bounded(tables: Tables) -> Judgement:
     pair = {"alone": bounded[~has_both].iloc[0], "both": bounded[has_both].iloc[0]}
     waits = {name: _growth(ages, run, "wait_in_gaps") for name, run in pair.items()}
     memory = {name: _growth(ages, run, "host_bytes") for name, run in pair.items()}
+    plain = {name: _growth(ages, run, "first_token_p50_s").factor for name, run in pair.items()}
     taken = {name: found.factor - 1 for name, found in memory.items()}
     return from_parts(
         {
@@ -47,7 +48,8 @@ def host_is_bounded(tables: Tables) -> Judgement:
         },
         ours=(
             "first token, in gaps between tokens, over the run: "
-            f"{_said(waits['alone'])} with the pool alone, {_said(waits['both'])} with both; "
+            f"{_said(waits['alone'])} with the pool alone, {_said(waits['both'])} with both "
+            f"(in seconds x {plain['alone']:.2f} and {plain['both']:.2f}); "
             f"host memory {taken['alone']:+.1%} and {taken['both']:+.1%}; "
             f"{pair['both']['duration_s']:.0f} s"
         ),

@@ -40,6 +40,7 @@ def tables(*, alone=2.0, both=1.0, memory=1.0, drift=1.0, misses=0.0, verdicts=(
                 {
                     "run_digest": name,
                     "age_s": np.arange(NUM_SLICES),
+                    "first_token_p50_s": waits,
                     "wait_in_gaps": waits / gaps,
                     "host_bytes": START_BYTES * np.linspace(1, fat, NUM_SLICES),
                 }
@@ -71,7 +72,7 @@ def test_each_part_is_decided_by_its_own_number(changes, what_fails):
 def test_a_machine_that_drifts_is_no_growth_with_age():
     found = host_is_bounded(tables(drift=1.3))
     assert found.verdict is ClaimVerdict.REPRODUCED
-    assert "x 1.00 (1.00 to 1.00) with both" in found.ours
+    assert "x 1.00 (1.00 to 1.00) with both (in seconds x 2.01 and 1.31)" in found.ours
 
 
 def test_an_invalid_run_measures_nothing():

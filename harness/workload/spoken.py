@@ -37,7 +37,8 @@ def load_spoken_questions(
 ) -> SpokenQuestions:
     """The questions of the named corpora, in the order of their clips' ids.
 
-    Raises: CorpusError if a corpus is not in the cache, or a clip of it asks nothing.
+    Raises: CorpusError if a corpus is not in the cache, a clip of it asks nothing, or
+        two of them share a name.
     """
     clips = load_corpus(names, cache_dir=cache_dir, sample_rate_hz=sample_rate_hz)
     cache = CorpusCache(cache_dir)
@@ -48,6 +49,10 @@ def load_spoken_questions(
         if clip.clip_id != RECALL_CLIP
     )
     audio = {clip.clip_id: clip.samples for clip in clips}
+    if len(audio) < len(clips):
+        raise CorpusError(
+            f"workload.corpora=[{', '.join(names)}] have clips of one name: ask from one at a time"
+        )
     has_recall = RECALL_CLIP in audio and all(each.topic for each in questions)
     return SpokenQuestions(asked=QuestionSet(questions, has_recall), audio=audio)
 

@@ -34,7 +34,7 @@ def check_is_told(model: ModelSpec) -> None:
 def told_texts(run: RunConfig, checkpoint: str, cache: Path) -> dict[str, list[int]]:
     """Token ids by passage, one a session, each as long as the run.
 
-    checkpoint: directory or hub name of the weights. cache: of corpora and checkpoints.
+    checkpoint: directory of the weights. cache: of corpora and checkpoints.
 
     Raises: CorpusError if the texts were not fetched; ConfigError if one is too short.
     """

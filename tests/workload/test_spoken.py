@@ -1,5 +1,6 @@
 """Questions asked aloud: out of a folder, out of a program, out of a published set."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -9,7 +10,13 @@ import pytest
 from harness.core.errors import CorpusError
 from harness.workload.cache import CorpusCache
 from harness.workload.fetch import fetch_corpora
-from harness.workload.manifest import CorpusManifest, HubSource, load_manifest, load_manifests
+from harness.workload.manifest import (
+    CorpusManifest,
+    FolderSource,
+    HubSource,
+    load_manifest,
+    load_manifests,
+)
 from harness.workload.questions import spoken_texts
 from harness.workload.speech import speak
 from harness.workload.spoken import load_spoken_questions
@@ -39,7 +46,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_shipped_folder_asks_the_probes_questions(spoken: CorpusManifest) -> None:
-    assert set(spoken.source.clip_ids) == set(spoken_texts())  # type: ignore[union-attr]
+    assert isinstance(spoken.source, FolderSource)
+    assert set(spoken.source.clip_ids) == set(spoken_texts())
 
 
 def test_a_folder_of_any_rate_becomes_questions_at_the_models_rate(
@@ -54,6 +62,16 @@ def test_a_folder_of_any_rate_becomes_questions_at_the_models_rate(
     assert last.question_id == "recall:brazil"
     assert found.audio_of(first).size == found.audio_of(last).size == 16000
     assert (found.audio_of(first) != found.audio_of(last)).any()
+
+
+def test_two_sets_with_clips_of_one_name_are_not_mixed_up(
+    spoken: CorpusManifest, folder: Path, cache: CorpusCache
+) -> None:
+    other = dataclasses.replace(spoken, corpus="other_voice")
+    fetch_corpora([spoken, other], cache, folder=folder)
+    names = ["spoken_questions", "other_voice"]
+    with pytest.raises(CorpusError, match=r"\[spoken_questions, other_voice\] have clips of one"):
+        load_spoken_questions(names, cache_dir=cache.directory, sample_rate_hz=16000)
 
 
 def test_a_folder_is_taken_anew_whenever_it_is_named(
